@@ -38,6 +38,12 @@ type Op struct {
 	Slot    time.Time // what the key is for, as the history shows it
 	Job     string
 	Payload []byte
+	// Stored, of Claim: go on with the job and payload that are stored, whatever they are. A key without a record
+	// is ErrIllegal then.
+	Stored bool
+	// Alone: a refusal of this op is its own (the result's Answer is Refused and its Err says why) and does not
+	// refuse the rest of the request.
+	Alone bool
 
 	Fence  uint64        // of Complete, Fail, Release and Extend: the fence under which the caller holds the key
 	Lease  time.Duration // of Claim and Extend: how long from now; must be above 0
@@ -56,9 +62,10 @@ const (
 	Recorded Answer = iota + 1 // the transition was made (for Claim: the caller holds the key now)
 	Already                    // the key had been decided, or has its verdict; the record says which
 	InFlight                   // of Claim and Skip: somebody holds the key; the record says until when
+	Refused                    // of an op that stands Alone: Result.Err says why
 )
 
-var answerNames = [...]string{Recorded: "recorded", Already: "already", InFlight: "in flight"}
+var answerNames = [...]string{Recorded: "recorded", Already: "already", InFlight: "in flight", Refused: "refused"}
 
 // String gives the answer's name.
 func (a Answer) String() string {
@@ -95,7 +102,10 @@ func (op *Op) check(rec *Record) error {
 	if (op.Action == Claim || op.Action == Extend) && op.Lease <= 0 {
 		return fmt.Errorf("%w: %s of %s with a lease of %v: want above 0", ErrIllegal, op.Action, op.Key, op.Lease)
 	}
-	if rec == nil || (op.Action != Decide && op.Action != Claim) {
+	if op.Stored && rec == nil {
+		return fmt.Errorf("%w: %s of %s as stored: there is no record", ErrIllegal, op.Action, op.Key)
+	}
+	if rec == nil || op.Stored || (op.Action != Decide && op.Action != Claim) {
 		return nil
 	}
 	if got := Fingerprint(op.Job, op.Payload); rec.Fingerprint != 0 && rec.Fingerprint != got {

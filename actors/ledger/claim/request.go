@@ -49,10 +49,11 @@ type Request struct {
 	Tx func(ctx context.Context, tx any) error
 }
 
-// Result of one Op: the answer, and the record as it stands afterwards.
+// Result of one Op: the answer, and the record as it stands afterwards (of a refused op: only its key).
 type Result struct {
 	Answer Answer
 	Record Record
+	Err    error // of Refused
 }
 
 // Outcome of one request. Err not nil: nothing of it was kept. Results are in the order of Request.Ops.
@@ -103,6 +104,10 @@ func Plan(v View, req Request, now Hand) (Planned, error) {
 			return Planned{}, err
 		}
 		r, answer, err := Next(rec, op, now)
+		if err != nil && op.Alone {
+			p.Results = append(p.Results, Result{Answer: Refused, Record: Record{Key: op.Key}, Err: err})
+			continue
+		}
 		if err != nil {
 			return Planned{}, err
 		}
