@@ -5,7 +5,7 @@ PKG   ?= ./...
 BENCH ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race vet lint bench bench-smoke proto proto-check vuln clean
+.PHONY: help build test race vet modules lint bench bench-smoke proto proto-check vuln clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ race: ## run every test under the race detector (needs a C compiler)
 vet: ## run go vet
 	go vet $(PKG)
 
+modules: ## check that go.mod is tidy and keeps the bounds of docs/adr
+	scripts/modules
+
 lint: ## run the linter, gofmt included, over the Go code, and buf's over the messages
 	$(TOOL) golangci-lint run $(PKG)
 	$(TOOL) buf lint --config tools/buf.yaml
@@ -41,8 +44,8 @@ proto: ## generate messages/*.pb.go
 proto-check: ## fail when messages/*.pb.go is not what proto generates
 	scripts/proto check
 
-vuln: ## look for known vulnerabilities that are reached (needs the Go vulnerability database)
-	$(TOOL) govulncheck $(PKG)
+vuln: ## look for known vulnerabilities that are reached (needs the Go vulnerability database, or VULNDB=file:///…)
+	$(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) $(PKG)
 
 clean: ## remove what build made
 	rm -rf bin
