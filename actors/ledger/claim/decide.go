@@ -2,8 +2,14 @@ package claim
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
+
+// MaxReason is how many bytes of a reason are kept.
+const MaxReason = 2048
 
 // Action is what an [Op] asks for.
 type Action uint8
@@ -45,12 +51,15 @@ type Op struct {
 	// refuse the rest of the request.
 	Alone bool
 
-	Fence  uint64        // of Complete, Fail, Release and Extend: the fence under which the caller holds the key
-	Lease  time.Duration // of Claim and Extend: how long from now; must be above 0
-	Due    time.Time     // of Decide and Fail: when it may be claimed
-	Final  bool          // of Fail: no further attempt, the key is dead
-	Result []byte        // of Complete and Fail: what the handler left; nil keeps what is there
-	Reason string        // of Skip and Fail
+	Fence uint64        // of Complete, Fail, Release and Extend: the fence under which the caller holds the key
+	Lease time.Duration // of Claim and Extend: how long from now; must be above 0
+	// Hold, of Claim, is for how long the ledger that granted it extends the lease by itself, counted from the claim:
+	// what the run may take, and a grace. 0: until the key is given back or the session ends. The kernel ignores it.
+	Hold   time.Duration
+	Due    time.Time // of Decide and Fail: when it may be claimed
+	Final  bool      // of Fail: no further attempt, the key is dead
+	Result []byte    // of Complete and Fail: what the handler left; nil keeps what is there
+	Reason string    // of Skip, Fail and Release; cut to MaxReason
 }
 
 // Answer says what an [Op] came to. It is no error that a key is done already or in flight: that is what ledgers
@@ -79,10 +88,11 @@ func (a Answer) String() string {
 // The record that was passed in is not changed. An error (ErrFenced, ErrIllegal, ErrKeyConflict, ErrBadKey) means
 // that nothing changes.
 func Next(rec *Record, op Op, now Hand) (Record, Answer, error) {
-	op.Key = op.Key.Canonical()
+	op.canonical()
 	if err := op.check(rec); err != nil {
 		return Record{}, 0, err
 	}
+	now.Wall = instant(now.Wall)
 	switch op.Action {
 	case Decide:
 		return decide(rec, op)
@@ -95,17 +105,44 @@ func Next(rec *Record, op Op, now Hand) (Record, Answer, error) {
 	}
 }
 
+// canonical brings what the caller gave into the form in which it is kept.
+func (op *Op) canonical() {
+	op.Key = op.Key.Canonical()
+	op.Slot, op.Due = instant(op.Slot), instant(op.Due)
+	op.Reason = clean(op.Reason)
+	if len(op.Payload) == 0 {
+		op.Payload = nil
+	}
+	if len(op.Result) == 0 {
+		op.Result = nil
+	}
+}
+
+// clean makes a reason storable: it comes from errors, which may hold anything.
+func clean(reason string) string {
+	if len(reason) > MaxReason {
+		reason = reason[:MaxReason]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(reason, ""), "\x00", "")
+}
+
+// text says whether s can be kept as text.
+func text(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
 func (op *Op) check(rec *Record) error {
 	if err := op.Key.Validate(); err != nil {
 		return err
 	}
-	if (op.Action == Claim || op.Action == Extend) && op.Lease <= 0 {
+	switch {
+	case (op.Action == Claim || op.Action == Extend) && op.Lease <= 0:
 		return fmt.Errorf("%w: %s of %s with a lease of %v: want above 0", ErrIllegal, op.Action, op.Key, op.Lease)
-	}
-	if op.Stored && rec == nil {
+	case !storable(op.Slot) || !storable(op.Due):
+		return fmt.Errorf("%w: %s of %s for slot %v, due %v: want the years 1 to 9999", ErrIllegal, op.Action, op.Key, op.Slot, op.Due)
+	case !text(op.Job):
+		return fmt.Errorf("%w: %s of %s for job %q: want UTF-8 without NUL", ErrIllegal, op.Action, op.Key, op.Job)
+	case op.Stored && rec == nil:
 		return fmt.Errorf("%w: %s of %s as stored: there is no record", ErrIllegal, op.Action, op.Key)
-	}
-	if rec == nil || op.Stored || (op.Action != Decide && op.Action != Claim) {
+	case rec == nil || op.Stored || (op.Action != Decide && op.Action != Claim):
 		return nil
 	}
 	if got := Fingerprint(op.Job, op.Payload); rec.Fingerprint != 0 && rec.Fingerprint != got {
@@ -117,6 +154,14 @@ func (op *Op) check(rec *Record) error {
 // fresh is the record of a key that is decided now.
 func (op *Op) fresh() Record {
 	return Record{Key: op.Key, Slot: op.Slot, Due: op.Due, Job: op.Job, Payload: op.Payload, Fingerprint: Fingerprint(op.Job, op.Payload)}
+}
+
+// until is where a lease ends that begins now. One that is too long to count never ends.
+func until(now Hand, lease time.Duration) time.Duration {
+	if now.Mono > math.MaxInt64-lease {
+		return math.MaxInt64
+	}
+	return now.Mono + lease
 }
 
 func decide(rec *Record, op Op) (Record, Answer, error) {
@@ -194,7 +239,7 @@ func held(rec *Record, op Op, now Hand) (Record, Answer, error) {
 		r.Interruptions++
 		r.becomePending(now.Wall, op.Reason, nil)
 	case Extend:
-		r.Lease = now.Mono + op.Lease
+		r.Lease = until(now, op.Lease)
 	default:
 		return Record{}, 0, fmt.Errorf("%w: unknown %s of %s", ErrIllegal, op.Action, op.Key)
 	}
@@ -203,7 +248,7 @@ func held(rec *Record, op Op, now Hand) (Record, Answer, error) {
 
 // becomeClaimed: somebody works on the key now.
 func (r *Record) becomeClaimed(now Hand, lease time.Duration) {
-	r.State, r.Session, r.Lease = Claimed, now.Session, now.Mono+lease
+	r.State, r.Session, r.Lease = Claimed, now.Session, until(now, lease)
 	r.Fence++
 	r.Attempt++
 	r.FiredAt, r.Due = now.Wall, time.Time{}

@@ -15,5 +15,7 @@
 //	CLAIMED, lease over: as PENDING for claim and skip (a claim is then a take-over: fence+1, the attempt stays, an
 //	interruption is counted); its holder may still complete until somebody else has claimed
 //
+// Instants are kept to the microsecond ([Resolution]), in UTC, within the years 1 to 9999: what every store can hold.
+//
 // Fences only grow. Whoever presents an older one is refused with [ErrFenced].
 package claim

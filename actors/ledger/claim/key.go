@@ -2,7 +2,6 @@ package claim
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +10,9 @@ import (
 
 // MaxKey is the longest text of a key in bytes, as [Key.String] writes it.
 const MaxKey = 1024
+
+// Resolution is how finely instants are kept; what is finer is cut off. It is what every store can hold.
+const Resolution = time.Microsecond
 
 // Kind says what a key stands for.
 type Kind uint8
@@ -44,7 +46,7 @@ type Key struct {
 	Incarnation, Version, Epoch uint32
 
 	Kind    Kind
-	Slot    time.Time // KindSlot: the slot, UTC, to the millisecond or finer as the schedule gives it
+	Slot    time.Time // KindSlot: the slot, UTC, as fine as Resolution
 	Ordinal int64     // KindOrdinal
 	ID      string    // KindFree: the caller's key; KindManual: the caller's request id
 }
@@ -55,29 +57,26 @@ func Free(namespace, id string) Key { return Key{Namespace: namespace, Kind: Kin
 // String writes the key in its one canonical form, which is also how a store keeps it:
 // namespace/trigger/incarnation.version.epoch/kind/what. Parts are path-escaped (RFC 3986), so none holds a slash.
 func (k Key) String() string {
-	var b strings.Builder
-	b.Grow(64)
-	b.WriteString(url.PathEscape(k.Namespace))
-	b.WriteByte('/')
-	b.WriteString(url.PathEscape(k.Trigger))
-	b.WriteByte('/')
-	b.WriteString(strconv.FormatUint(uint64(k.Incarnation), 10))
-	b.WriteByte('.')
-	b.WriteString(strconv.FormatUint(uint64(k.Version), 10))
-	b.WriteByte('.')
-	b.WriteString(strconv.FormatUint(uint64(k.Epoch), 10))
-	b.WriteByte('/')
-	b.WriteString(k.Kind.String())
-	b.WriteByte('/')
+	b := append(k.appendOwner(make([]byte, 0, 96)), '/')
+	b = append(append(b, k.Kind.String()...), '/')
 	switch k.Kind {
 	case KindSlot:
-		b.WriteString(k.Slot.UTC().Format(time.RFC3339Nano))
+		b = instant(k.Slot).AppendFormat(b, time.RFC3339Nano)
 	case KindOrdinal:
-		b.WriteString(strconv.FormatInt(k.Ordinal, 10))
+		b = strconv.AppendInt(b, k.Ordinal, 10)
 	default:
-		b.WriteString(url.PathEscape(k.ID))
+		b = appendEscaped(b, k.ID)
 	}
-	return b.String()
+	return string(b)
+}
+
+// appendOwner writes what is the same in all keys of one definition: namespace/trigger/incarnation.version.epoch.
+func (k *Key) appendOwner(b []byte) []byte {
+	b = append(appendEscaped(b, k.Namespace), '/')
+	b = append(appendEscaped(b, k.Trigger), '/')
+	b = append(strconv.AppendUint(b, uint64(k.Incarnation), 10), '.')
+	b = append(strconv.AppendUint(b, uint64(k.Version), 10), '.')
+	return strconv.AppendUint(b, uint64(k.Epoch), 10)
 }
 
 // ParseKey reads what [Key.String] wrote. Any other text is ErrBadKey.
@@ -89,10 +88,10 @@ func ParseKey(s string) (Key, error) {
 	}
 	var k Key
 	var err error
-	if k.Namespace, err = url.PathUnescape(p[0]); err != nil {
+	if k.Namespace, err = unescape(p[0]); err != nil {
 		return bad("namespace: " + err.Error())
 	}
-	if k.Trigger, err = url.PathUnescape(p[1]); err != nil {
+	if k.Trigger, err = unescape(p[1]); err != nil {
 		return bad("trigger: " + err.Error())
 	}
 	n := strings.Split(p[2], ".")
@@ -117,7 +116,7 @@ func ParseKey(s string) (Key, error) {
 	case KindOrdinal:
 		k.Ordinal, err = strconv.ParseInt(p[4], 10, 64)
 	case KindFree, KindManual:
-		k.ID, err = url.PathUnescape(p[4])
+		k.ID, err = unescape(p[4])
 	default:
 		return bad("unknown kind " + strconv.Quote(p[3]))
 	}
@@ -130,10 +129,29 @@ func ParseKey(s string) (Key, error) {
 	return k, k.Validate()
 }
 
-// Canonical gives the key with its slot in UTC and without a monotonic reading, so that equal keys are ==.
+// Canonical gives the key as the ledger keeps it, so that keys of one text are ==: the slot in UTC, without a monotonic
+// reading and cut to [Resolution], and nothing in the fields that the kind does not use.
 func (k Key) Canonical() Key {
-	k.Slot = k.Slot.Round(0).UTC()
+	k.Slot = instant(k.Slot)
+	if k.Kind != KindSlot {
+		k.Slot = time.Time{}
+	}
+	if k.Kind != KindOrdinal {
+		k.Ordinal = 0
+	}
+	if k.Kind != KindFree && k.Kind != KindManual {
+		k.ID = ""
+	}
 	return k
+}
+
+// instant gives t as the ledger keeps it.
+func instant(t time.Time) time.Time { return t.UTC().Truncate(Resolution) }
+
+// storable says whether t can be kept: it is the zero time, or within the years 1 to 9999.
+func storable(t time.Time) bool {
+	y := t.UTC().Year()
+	return t.IsZero() || y >= 1 && y <= 9999
 }
 
 // Validate says whether the key can be stored: ErrBadKey names the part, what was given and what is allowed.
@@ -150,6 +168,9 @@ func (k Key) Validate() error {
 		return nil
 	}
 	free := k.Kind == KindFree
+	if free && (k.Trigger != "" || k.Incarnation|k.Version|k.Epoch != 0) {
+		return fmt.Errorf("%w: a free key has no trigger, got %.40q %d.%d.%d", ErrBadKey, k.Trigger, k.Incarnation, k.Version, k.Epoch)
+	}
 	for _, p := range []struct {
 		name, v string
 		need    bool
@@ -165,14 +186,18 @@ func (k Key) Validate() error {
 	switch k.Kind {
 	case KindFree, KindOrdinal, KindManual:
 	case KindSlot:
-		if k.Slot.IsZero() || k.Slot.Year() < 1 || k.Slot.Year() > 9999 {
+		if k.Slot.IsZero() || !storable(k.Slot) {
 			return fmt.Errorf("%w: slot %v is not within the years 1 to 9999", ErrBadKey, k.Slot)
 		}
 	default:
 		return fmt.Errorf("%w: unknown %v", ErrBadKey, k.Kind)
 	}
-	if n := len(k.String()); n > MaxKey {
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed (%.40q…)", ErrBadKey, n, MaxKey, k.String())
+	const rest, escaped = 96, 3 // what the other parts need at most, and what a byte becomes at most
+	if rest+escaped*(len(k.Namespace)+len(k.Trigger)+len(k.ID)) <= MaxKey {
+		return nil
+	}
+	if s := k.String(); len(s) > MaxKey {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed (%.40q…)", ErrBadKey, len(s), MaxKey, s)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,26 @@ type Range struct {
 	At                          time.Time // when it was decided
 }
 
+// Name is the range's one canonical text, as a store keeps it: namespace/trigger/incarnation.version.epoch/first/last. A
+// range that is recorded again under the same name replaces the earlier one.
+func (r Range) Name() string {
+	k := Key{Namespace: r.Namespace, Trigger: r.Trigger, Incarnation: r.Incarnation, Version: r.Version, Epoch: r.Epoch}
+	b := append(k.appendOwner(make([]byte, 0, 112)), '/')
+	b = append(instant(r.First).AppendFormat(b, time.RFC3339Nano), '/')
+	return string(instant(r.Last).AppendFormat(b, time.RFC3339Nano))
+}
+
+func (r *Range) check() error {
+	switch {
+	case r.Count < 1, r.Last.Before(r.First), r.Namespace == "", r.Trigger == "", r.Reason == "", r.First.IsZero():
+		return fmt.Errorf("%w: range of %q/%q: %d slots from %v to %v, reason %q", ErrIllegal, r.Namespace, r.Trigger, r.Count, r.First, r.Last, r.Reason)
+	case !storable(r.First), !storable(r.Last), !storable(r.At):
+		return fmt.Errorf("%w: range of %q/%q from %v to %v at %v: want the years 1 to 9999", ErrIllegal, r.Namespace, r.Trigger, r.First, r.Last, r.At)
+	}
+	first := Key{Namespace: r.Namespace, Trigger: r.Trigger, Incarnation: r.Incarnation, Version: r.Version, Epoch: r.Epoch, Kind: KindSlot, Slot: r.First}
+	return first.Validate()
+}
+
 // Request is what is committed together or not at all.
 type Request struct {
 	// Rows are written by compare-and-set: Revision is the one that the caller read (0: the row must not exist
@@ -44,8 +65,10 @@ type Request struct {
 	Drop   []Row
 	Ops    []Op
 	Ranges []Range
-	// Tx runs in the same transaction, with the store's own transaction value (sqlite.Tx, ...). It is short (the
-	// store bounds it) and may run more than once; its error refuses the whole request.
+	// Tx runs in the same transaction, with the store's own transaction value (sqlite.Tx, ...), and only where every
+	// Op was recorded: one that was not (a key that is done already) refuses a request with a Tx as ErrIllegal, so that
+	// an effect cannot be committed twice. It is short (the store bounds it) and may run more than once; its error
+	// refuses the whole request.
 	Tx func(ctx context.Context, tx any) error
 }
 
@@ -85,14 +108,15 @@ func Plan(v View, req Request, now Hand) (Planned, error) {
 		p.Results = make([]Result, 0, len(req.Ops))
 	}
 	for _, row := range req.Rows {
-		if err := expect(v, row); err != nil {
+		row.Due = instant(row.Due)
+		if err := p.expect(v, row); err != nil {
 			return Planned{}, err
 		}
 		row.Revision++
 		p.Rows = append(p.Rows, row)
 	}
 	for _, row := range req.Drop {
-		if err := expect(v, row); err != nil {
+		if err := p.expect(v, row); err != nil {
 			return Planned{}, err
 		}
 		p.Drop = append(p.Drop, row.Key())
@@ -104,7 +128,10 @@ func Plan(v View, req Request, now Hand) (Planned, error) {
 			return Planned{}, err
 		}
 		r, answer, err := Next(rec, op, now)
-		if err != nil && op.Alone {
+		if err == nil && answer != Recorded && req.Tx != nil {
+			err = fmt.Errorf("%w: %s of %s in one transaction with its effect: it is %s already", ErrIllegal, op.Action, op.Key, r.State)
+		}
+		if err != nil && op.Alone && req.Tx == nil {
 			p.Results = append(p.Results, Result{Answer: Refused, Record: Record{Key: op.Key}, Err: err})
 			continue
 		}
@@ -121,11 +148,12 @@ func Plan(v View, req Request, now Hand) (Planned, error) {
 		}
 	}
 	for _, r := range req.Ranges {
-		if r.Count < 1 || r.Last.Before(r.First) || r.Trigger == "" || r.Reason == "" {
-			return Planned{}, fmt.Errorf("%w: range of %q: %d slots from %v to %v, reason %q", ErrIllegal, r.Trigger, r.Count, r.First, r.Last, r.Reason)
+		r.First, r.Last, r.At, r.Reason = instant(r.First), instant(r.Last), instant(r.At), clean(r.Reason)
+		if err := r.check(); err != nil {
+			return Planned{}, err
 		}
+		p.Ranges = append(p.Ranges, r)
 	}
-	p.Ranges = req.Ranges
 	return p, nil
 }
 
@@ -140,11 +168,28 @@ func (p *Planned) find(v View, k Key) (*Record, int, error) {
 	return rec, -1, err
 }
 
-func expect(v View, row Row) error {
-	if row.Kind == "" || row.Namespace == "" || row.ID == "" {
-		return fmt.Errorf("%w: a row needs kind, namespace and id, got %q, %q, %q", ErrIllegal, row.Kind, row.Namespace, row.ID)
+// expect checks that the row can be kept, is written once in this plan, and stands as its writer read it.
+func (p *Planned) expect(v View, row Row) error {
+	k := row.Key()
+	switch {
+	case k.Kind == "" || k.Namespace == "" || k.ID == "":
+		return fmt.Errorf("%w: a row needs kind, namespace and id, got %q, %q, %q", ErrIllegal, k.Kind, k.Namespace, k.ID)
+	case !text(k.Kind) || !text(k.Namespace) || !text(k.ID) || !text(row.Owner):
+		return fmt.Errorf("%w: row %.80q of %.80q: kind, namespace, id and owner are UTF-8 without NUL", ErrIllegal, k, row.Owner)
+	case len(k.Kind)+len(k.Namespace)+len(k.ID) > MaxKey:
+		return fmt.Errorf("%w: row %.80q: kind, namespace and id have more than %d bytes", ErrIllegal, k, MaxKey)
+	case !storable(row.Due):
+		return fmt.Errorf("%w: row %q due %v: want the years 1 to 9999", ErrIllegal, k, row.Due)
 	}
-	have, err := v.Row(row.Key())
+	for i := range p.Rows {
+		if p.Rows[i].Key() == k {
+			return fmt.Errorf("%w: row %q twice in one request", ErrIllegal, k)
+		}
+	}
+	if slices.Contains(p.Drop, k) {
+		return fmt.Errorf("%w: row %q twice in one request", ErrIllegal, k)
+	}
+	have, err := v.Row(k)
 	if err != nil {
 		return err
 	}
@@ -153,7 +198,7 @@ func expect(v View, row Row) error {
 		rev = have.Revision
 	}
 	if rev != row.Revision {
-		return fmt.Errorf("%w: %s %s/%s has revision %d, the writer read %d", ErrStale, row.Kind, row.Namespace, row.ID, rev, row.Revision)
+		return fmt.Errorf("%w: %s %s/%s has revision %d, the writer read %d", ErrStale, k.Kind, k.Namespace, k.ID, rev, row.Revision)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -27,11 +28,11 @@ type Session struct {
 
 // Reader is the part of a store that only reads.
 type Reader interface {
-	// Rows gives rows by (Due, ID), those without a due time last.
+	// Rows gives rows by (Due, ID, Namespace, Kind), those without a due time last.
 	Rows(ctx context.Context, q RowQuery) ([]Row, error)
-	// Records gives records by (Slot, Key).
+	// Records gives records by (Slot, text of the key).
 	Records(ctx context.Context, q Query) ([]Record, error)
-	// Ranges gives ranges by (First, Trigger).
+	// Ranges gives ranges by (First, Name).
 	Ranges(ctx context.Context, q Query) ([]Range, error)
 }
 
@@ -49,20 +50,26 @@ type RowQuery struct {
 type Query struct {
 	Namespace string
 	Trigger   string
-	Kind      Kind    // of records
-	Job       string  // of records
-	States    []State // of records
-	From, To  time.Time
-	// After continues behind the last of the page before: its (Slot, Key), or (First, Trigger) and Skip of a range.
+	Kind      Kind      // of records
+	Job       string    // of records
+	States    []State   // of records
+	From, To  time.Time // of Slot, or of First: From <= t < To
+	// After continues behind the last of the page before: its Cursor.
 	After *Cursor
 	Limit int // 0: 1,000
 }
 
-// Cursor is a place in a listing: the (Slot, key text) of the last record, or (First, Trigger) of the last range.
+// Cursor is a place in a listing: the (Slot, key text) of the last record, or the (First, Name) of the last range.
 type Cursor struct {
 	At   time.Time
 	Name string
 }
+
+// Cursor gives the place of r in a listing.
+func (r Record) Cursor() *Cursor { return &Cursor{At: r.Slot, Name: r.Key.String()} }
+
+// Cursor gives the place of r in a listing.
+func (r Range) Cursor() *Cursor { return &Cursor{At: r.First, Name: r.Name()} }
 
 // DefaultPage is how many rows a query without a limit gives.
 const DefaultPage = 1000
@@ -77,7 +84,7 @@ type Commit struct {
 }
 
 // Undelivered answers a commit that could not reach the ledger.
-func (c *Commit) Undelivered(err error) { c.Reply(Outcome{Err: err}) }
+func (c *Commit) Undelivered(err error) { c.Reply(Outcome{Err: fmt.Errorf("%w: %w", ErrClosed, err)}) }
 
 // Read runs Do with the store's reading part, after every commit that was sent before it. Do may do I/O: it runs
 // on the ledger's worker, not in a mailbox.
@@ -87,10 +94,24 @@ type Read struct {
 }
 
 // Undelivered answers a read that could not reach the ledger.
-func (r *Read) Undelivered(err error) { r.Reply(err) }
+func (r *Read) Undelivered(err error) { r.Reply(fmt.Errorf("%w: %w", ErrClosed, err)) }
 
 // Transactor is a run or a batch as the Commit function of a store sees it.
 type Transactor interface {
 	// CommitTx runs fn in the store's next transaction together with what ends the run. See a store's Commit.
 	CommitTx(ctx context.Context, fn func(ctx context.Context, tx any) error) error
+}
+
+type inTx struct{}
+
+// EnterTx marks the context that a store gives to a Tx function.
+func EnterTx(ctx context.Context) context.Context { return context.WithValue(ctx, inTx{}, true) }
+
+// InTx is ErrInTx where ctx is that of a Tx function, or made from it: what would wait for the store's writer, which is
+// busy with this very function, refuses such a context. It is nil otherwise.
+func InTx(ctx context.Context) error {
+	if ctx.Value(inTx{}) == nil {
+		return nil
+	}
+	return ErrInTx
 }
