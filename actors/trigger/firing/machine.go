@@ -22,6 +22,7 @@ type Machine struct {
 	// Without is set while nobody has registered the job: what is due is decided and waits, nothing starts, and
 	// nothing further is decided.
 	without bool
+	drained bool // only ends are recorded any more
 	gen     uint64
 
 	waiting []waiting   // decided, not running, by (Due, Slot)
@@ -96,6 +97,9 @@ func (m *Machine) Generation() uint64 { return m.gen }
 // Without says whether the job is missing; Step takes it into account.
 func (m *Machine) Without(missing bool) { m.without = missing }
 
+// Drain ends all but the recording of ends: nothing is started or decided any more.
+func (m *Machine) Drain() { m.drained = true }
+
 // Ended notes the end of a run for the next step.
 func (m *Machine) Ended(e Ended) { m.ended = append(m.ended, e) }
 
@@ -135,12 +139,16 @@ func (m *Machine) Step(now time.Time, permits int) []Effect {
 	if m.without {
 		s.permits = 0
 	}
-	s.overlapped()
+	if !m.drained {
+		s.overlapped()
+	}
 	s.endings()
 	s.busy = len(m.running) > 0
-	s.requests()
-	s.retries()
-	s.slots()
+	if !m.drained {
+		s.requests()
+		s.retries()
+		s.slots()
+	}
 	if !s.more {
 		m.resumed = false
 	}
@@ -254,6 +262,9 @@ func (m *Machine) wakeAt(now time.Time, more bool) time.Time {
 		return now
 	}
 	var at time.Time
+	if m.drained {
+		return at
+	}
 	if !m.blocked() && !m.st.Paused && !m.st.Retired {
 		at = m.st.Next
 	}
@@ -282,3 +293,21 @@ func (m *Machine) retryAt(e Ended, now time.Time) time.Time {
 }
 
 func (m *Machine) fixedDelay() bool { return m.def.Schedule.Kind() == schedule.FixedDelay }
+
+// Want is how many permits the next step can use at most: the shell holds so many ready, and takes back what the step
+// leaves.
+func (m *Machine) Want(now time.Time) int {
+	if m.drained {
+		return 0
+	}
+	n := len(m.asks)
+	for i := range m.waiting {
+		if !m.waiting[i].due.After(now) {
+			n++
+		}
+	}
+	if !m.st.Next.IsZero() && !m.st.Next.After(now) && !m.st.Paused && !m.st.Retired {
+		n++
+	}
+	return max(min(n, m.limit()-len(m.running)+len(m.ended)), 0)
+}

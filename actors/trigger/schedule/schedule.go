@@ -201,3 +201,6 @@ func (g Grid) Index(t time.Time) int64 {
 func addSeconds(t time.Time, s int64) time.Time {
 	return time.Unix(t.Unix()+s, int64(t.Nanosecond())).UTC()
 }
+
+// CronText gives the expression and the zone of a cron schedule.
+func (s Schedule) CronText() (expr, zone string) { return s.expr, s.zone }

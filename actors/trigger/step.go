@@ -1,0 +1,181 @@
+package trigger
+
+import (
+	"errors"
+	"time"
+
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
+	"github.com/quarterjack/quarterjack/actors/trigger/firing"
+	"github.com/quarterjack/quarterjack/internal/backoff"
+	"github.com/quarterjack/quarterjack/internal/engine"
+)
+
+// step asks the kernel what is to be done and does it: Persist first, and what stands behind it when the ledger has
+// committed. While a commit is outstanding it only notes that there is more to do.
+func (a *Actor) step() {
+	if a.m == nil || a.out != nil {
+		a.again = true
+		return
+	}
+	a.again = false
+	now := a.deps.Clock.Now()
+	job := a.m.Definition().Job
+	missing := !a.deps.Runner.Has(job)
+	a.m.Without(missing)
+	if missing != a.saidJob {
+		a.saidJob = missing
+		if a.parked = ""; missing {
+			a.parked = "no job is registered as " + job
+			a.deps.Logger.Warn("trigger parked until its job is registered; its slots wait", "trigger", a.id, "job", job)
+		}
+	}
+	for want := a.m.Want(now); !missing && a.permits < want && a.deps.Permits.TryAcquire(); {
+		a.permits++
+	}
+	effects := a.m.Step(now, a.permits)
+	p, ok := effects[0].(firing.Persist)
+	if !ok {
+		a.fail(a.replies, nil) // what they asked for was so already
+		a.replies = nil
+		a.perform(effects, nil)
+		return
+	}
+	a.serial++
+	a.out = &outstanding{serial: a.serial, persist: p, rest: effects[1:], replies: a.replies}
+	a.replies = nil
+	for k, e := range a.live {
+		if e != nil {
+			a.out.ended = append(a.out.ended, k)
+		}
+	}
+	a.keep(a.out.rest)
+	a.commit(p)
+}
+
+// keep gives back the permits that the effects do not use, so that nobody waits for what a commit leaves idle.
+func (a *Actor) keep(effects []firing.Effect) {
+	used := 0
+	for _, e := range effects {
+		if _, ok := e.(firing.Emit); ok {
+			used++
+		}
+	}
+	for ; a.permits > used; a.permits-- {
+		a.deps.Permits.Release()
+	}
+}
+
+// commit sends a Persist to the ledger.
+func (a *Actor) commit(p firing.Persist) {
+	req := claim.Request{Ops: p.Ops, Ranges: p.Ranges}
+	if p.State != nil && a.queue == nil {
+		blob, err := Stored{Definition: a.m.Definition(), State: *p.State, Timeout: a.timeout}.Encode()
+		if err != nil { // only a value that Decode would refuse: the actor must not go on with it
+			panic(err)
+		}
+		req.Rows = []claim.Row{{Kind: RowKind, Namespace: a.namespace, ID: a.id, Owner: a.owner, Revision: a.revision,
+			Due: p.State.Next, Blob: blob}}
+	}
+	self, serial := a.self, a.serial
+	a.deps.Ledger.Tell(&claim.Commit{Request: req, Reply: func(o claim.Outcome) { self.Tell(committed{serial, o}) }})
+}
+
+// committed goes on behind the commit.
+func (a *Actor) committed(c *engine.Context, msg committed) {
+	if a.out == nil || msg.serial != a.out.serial {
+		return // of a step that a restart or a reload has overtaken
+	}
+	out, err := a.out, msg.outcome.Err
+	a.out = nil
+	switch {
+	case err == nil:
+		a.tries = 0
+		if out.persist.State != nil {
+			a.revision++
+		}
+		for _, k := range out.ended {
+			delete(a.live, k)
+		}
+		a.m.Persisted(msg.outcome.Results)
+		for _, r := range out.replies {
+			r(msg.outcome.Results, nil)
+		}
+		a.perform(out.rest, msg.outcome.Results)
+	case errors.Is(err, claim.ErrStale):
+		// Somebody else has edited the trigger. What was noted here is still to be done, by the new definition.
+		a.fail(out.replies, err)
+		a.reload(c)
+		return
+	default:
+		a.m.Refused()
+		a.giveBack()
+		a.replies = append(out.replies, a.replies...)
+		a.later(err, "a step of the trigger could not be committed")
+		return
+	}
+	if a.again {
+		a.step()
+	}
+}
+
+// later tries again after a while. Nothing fires meanwhile; afterwards the misfire rules apply.
+func (a *Actor) later(err error, what string) {
+	if errors.Is(err, claim.ErrClosed) || a.stopping {
+		a.fail(a.replies, err)
+		a.replies = nil
+		return
+	}
+	if a.tries++; a.tries == 1 {
+		a.deps.Logger.Error(what+"; it is tried again", "trigger", a.id, "error", err)
+	}
+	self, msg := a.self, again{a.incarnation}
+	time.AfterFunc(retryStore.Delay(a.tries, backoff.Hash(a.id, a.tries)), func() { self.Tell(msg) })
+}
+
+func (a *Actor) retry(c *engine.Context, msg again) {
+	switch {
+	case msg.incarnation != a.incarnation || a.stopping:
+	case a.m == nil && a.parked == "":
+		a.reload(c)
+	case a.m != nil:
+		a.step()
+	}
+}
+
+// perform does what stands behind the Persist.
+func (a *Actor) perform(effects []firing.Effect, results []claim.Result) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case firing.Emit:
+			a.emit(e, results[e.Op])
+		case firing.Permit:
+			if !a.wanting {
+				a.wanting = true
+				self, m := a.self, permit{a.place}
+				a.deps.Permits.Acquire(func() { self.Tell(m) })
+			}
+		case firing.Wake:
+			a.alarm.Set(e.At, a.token(e.Generation))
+		}
+	}
+	a.giveBack()
+	if st := a.m.State(); st.Retired && a.m.Running() == 0 && a.m.Waiting() == 0 {
+		a.self.Stop()
+	}
+}
+
+// emit starts a run under the permit that was kept for it, if the ledger has granted its claim.
+func (a *Actor) emit(e firing.Emit, r claim.Result) {
+	if r.Answer != claim.Recorded {
+		return // the permit is given back with the rest
+	}
+	rec := r.Record
+	a.permits--
+	a.live[rec.Key] = nil
+	a.fired++
+	if rec.Key.Kind == claim.KindSlot || rec.Key.Kind == claim.KindOrdinal {
+		a.lastDrift = rec.FiredAt.Sub(rec.Slot)
+	}
+	self, p := a.self, a.place
+	a.deps.Runner.Run(Work{Record: rec, Missed: e.Missed, Timeout: a.timeout}, func(e firing.Ended) { self.Tell(ended{p, e}) })
+}
