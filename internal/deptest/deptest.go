@@ -17,16 +17,16 @@ const (
 
 // Kernel is what no kernel may import, with the reason: give it to Deps in a test of each.
 var Kernel = map[string]string{
-	"github.com/asynkron/protoactor-go":                         noActors,
-	"github.com/quarterjack/quarterjack/internal/engine":        noActors,
-	"google.golang.org/protobuf":                                noWire,
-	"google.golang.org/grpc":                                    noWire,
-	"github.com/quarterjack/quarterjack/messages":               noWire,
-	"database/sql":                                              noStore,
+	"github.com/asynkron/protoactor-go":                  noActors,
+	"github.com/quarterjack/quarterjack/internal/engine": noActors,
+	"google.golang.org/protobuf":                         noWire,
+	"google.golang.org/grpc":                             noWire,
+	"github.com/quarterjack/quarterjack/messages":        noWire,
+	"database/sql": noStore,
 	"github.com/quarterjack/quarterjack/actors/ledger/memory":   noStore,
 	"github.com/quarterjack/quarterjack/actors/ledger/sqlite":   noStore,
 	"github.com/quarterjack/quarterjack/actors/ledger/postgres": noStore,
-	"net":                                                       noIO,
+	"net": noIO,
 }
 
 // Deps fails t for each package that pkg depends on, directly or not, whose import path is a key of forbidden or lies beneath

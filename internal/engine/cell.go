@@ -8,40 +8,41 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// cell is all that the engine keeps of one actor, in one allocation: its Ref, its Context and its mailbox.
+// cell is all that the engine keeps of one actor, in one allocation of 144 B. It has three faces: Ref for those who talk to the
+// actor, Context for the actor's own code, and actor.Mailbox for proto.actor.
 //
-// Who may touch what: the fields under mu belong to whoever holds it; the rest belongs to the turn, which is the one worker
-// that runs the actor at the moment (see turn.go). A cell is with the pool, waiting or running, exactly while scheduled is
-// true.
+// The fields down to phase belong to the turn, which is the one worker that runs the actor at the moment (see turn.go); those
+// from mu on to whoever holds it. A cell is with the pool, waiting or running, exactly while scheduled is true.
 type cell struct {
-	ref     Ref
-	ctx     Context
 	engine  *Engine
-	pid     *actor.PID           // set before open
-	invoker actor.MessageInvoker // proto.actor's context of this actor; set before open
+	context protoContext // set before open
+
+	produce     func() Actor
+	actor       Actor
+	trouble     *trouble // nil until needed
+	work        queue    // taken out of in; while a message is handled it is the front
+	incarnation uint32
+	left        int32 // messages that this turn may still handle
+	gate        gate
+	phase       phase
 
 	mu        sync.Mutex
-	in        queue         // what was posted since the turn last looked
 	asked     atomic.Uint32 // what the turn is asked to do before it handles messages; written under mu, read by the turn
-	pending   int32         // messages posted and not known to be handled
 	open      bool          // Start was called; until then everything queues
 	scheduled bool
 	asleep    bool    // failed and waiting for its restart: messages do not wake it
 	gone      bool    // takes nothing more
 	ended     bool    // has told everybody that it is gone
+	in        queue   // what was posted since the turn last looked
 	extras    *extras // nil until needed
-	newer     *cell   // neighbours in the engine's list; under Engine.mu
+	newer     *cell   // neighbours in the engine's list, under Engine.mu
 	older     *cell
+}
 
-	phase       phase
-	gate        gate
-	left        int32 // messages that this turn may still handle
-	handled     int32 // messages handled and not yet taken off pending
-	incarnation uint64
-	work        queue // taken out of in; while a message is handled it is the front
-	produce     func() Actor
-	actor       Actor
-	trouble     *trouble // nil until needed
+// protoContext is what a cell needs of proto.actor's context of its actor.
+type protoContext interface {
+	actor.MessageInvoker
+	Self() *actor.PID
 }
 
 // extras are what few cells need, under the cell's mu.
@@ -56,14 +57,23 @@ const (
 	askSystem  uint32 = 1 << iota // hand extras.system to proto.actor's context
 	askStop                       // stop for good
 	askRestart                    // make a new instance
+	askLast                       // lastCall is in the mailbox; there is no use in waiting for a restart
 )
+
+// askNow is what the turn is asked to do before the next message.
+const askNow = askSystem | askStop | askRestart
+
+// lastCall stops an actor after the messages before it.
+type lastCall struct{}
+
+// Urgent lets it pass a closed gate.
+func (lastCall) Urgent() {}
 
 var _ actor.Mailbox = (*cell)(nil)
 
 // RegisterHandlers gives the mailbox its context. The dispatcher is not used: a cell knows its engine's pool.
 func (c *cell) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	c.invoker = invoker
-	c.pid = invoker.(actor.Context).Self()
+	c.context = invoker.(protoContext)
 }
 
 // Start opens the mailbox. Its first turn starts the actor, before anything that was posted earlier: SpawnNamed makes an actor
@@ -84,7 +94,6 @@ func (c *cell) PostUserMessage(msg any) {
 		return
 	}
 	c.in.push(&c.engine.pool.depot, msg)
-	c.pending++
 	run := !c.asleep && c.wake()
 	c.mu.Unlock()
 	if run {
@@ -111,7 +120,7 @@ func (c *cell) postSystem(msg any) {
 	if c.gone {
 		c.mu.Unlock()
 		// proto.actor answers a Watch that reaches a dead letter.
-		c.engine.system.DeadLetter.SendSystemMessage(c.pid, msg)
+		c.engine.system.DeadLetter.SendSystemMessage(c.pid(), msg)
 		return
 	}
 	c.rare().system = append(c.rare().system, msg)
@@ -122,11 +131,11 @@ func (c *cell) postSystem(msg any) {
 	}
 }
 
-// UserMessageCount returns how many messages wait, with those of the batch that is being handled.
+// UserMessageCount returns how many messages have been posted since the actor last looked.
 func (c *cell) UserMessageCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return int(c.pending)
+	return c.in.len()
 }
 
 // ask asks the turn for something; a cell that is gone has nothing left to do.
@@ -137,6 +146,15 @@ func (c *cell) ask(what uint32) {
 	if run {
 		c.engine.pool.add(c)
 	}
+}
+
+// dismiss asks the cell, once, to stop after what is in its mailbox.
+func (c *cell) dismiss() {
+	if c.asked.Load()&askLast != 0 {
+		return
+	}
+	c.PostUserMessage(lastCall{})
+	c.ask(askLast)
 }
 
 // askLocked reports whether the caller must add the cell to the pool, once it has let go of mu.
@@ -171,7 +189,7 @@ func (c *cell) watch(by *cell) {
 	}
 	c.mu.Unlock()
 	if ended {
-		by.PostUserMessage(Terminated{&c.ref})
+		by.PostUserMessage(Terminated{c.ref()})
 	}
 }
 
@@ -198,3 +216,8 @@ func (c *cell) done() <-chan struct{} {
 	}
 	return x.done
 }
+
+func (c *cell) ref() *Ref       { return (*Ref)(c) }
+func (c *cell) ctx() *Context   { return (*Context)(c) }
+func (c *cell) pid() *actor.PID { return c.context.Self() }
+func (c *cell) name() string    { return c.pid().Id[len(c.engine.prefix):] }

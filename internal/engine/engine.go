@@ -118,7 +118,6 @@ func (e *Engine) Spawn(name string, produce func() Actor) (*Ref, error) {
 		return nil, fmt.Errorf("engine: spawn of %q: name and produce must be given", name)
 	}
 	c := &cell{engine: e, produce: produce, incarnation: 1}
-	c.ref.cell, c.ctx.cell = c, c
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -139,14 +138,16 @@ func (e *Engine) Spawn(name string, produce func() Actor) (*Ref, error) {
 	}
 	e.newest = c
 	e.live++
-	return &c.ref, nil
+	return c.ref(), nil
 }
 
-// Stop stops every actor of this engine and waits until all have stopped. The newest is stopped first and the next when that
-// has ended, so an actor may rely on older ones to its last moment. Spawn returns ErrStopped from now on.
+// Stop stops every actor of this engine and waits until all have stopped: the newest first, after it has handled what is in its
+// mailbox, and the next when that has ended. So an actor may rely on older ones to its last moment. One that has failed and
+// waits for its restart does not come back, and what a closed gate holds becomes dead letters. Spawn returns ErrStopped from
+// now on.
 //
 // If ctx is over first, all that are left are told to stop at once, and the error wraps ctx's cause and says how many still
-// live. Stop may be called again, also at the same time: each call waits for the same stop.
+// live. Stop may be called again, also at the same time: each call waits for the same stop. An actor must not call it.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.stopping {
@@ -171,14 +172,14 @@ func (e *Engine) Stop(ctx context.Context) error {
 		for c := e.newest; c != nil; c = c.older {
 			c.ask(askStop)
 		}
-		return fmt.Errorf("engine: stop: %d actors still live, %q the newest: %w", e.live, e.newest.ref.Name(), context.Cause(ctx))
+		return fmt.Errorf("engine: stop: %d actors still live, %q the newest: %w", e.live, e.newest.name(), context.Cause(ctx))
 	}
 }
 
 // stopNext, under mu, goes on with a stop.
 func (e *Engine) stopNext() {
 	if e.newest != nil {
-		e.newest.ask(askStop)
+		e.newest.dismiss()
 		return
 	}
 	if e.owned {

@@ -10,10 +10,10 @@ import (
 
 // trouble is what the turn keeps of a cell that has closed its gate or has failed.
 type trouble struct {
-	held    queue // behind the closed gate
-	fault   *fault
-	timer   *time.Timer // of the restart that the cell waits for
-	judged  bool        // the supervisor has been asked about this cell
+	held   queue // behind the closed gate
+	fault  *fault
+	timer  *time.Timer // of the restart that the cell waits for
+	judged bool        // the supervisor has been asked about this cell
 }
 
 // fault is one failure, and the message on which it happened for as long as nobody has decided about it.
@@ -35,9 +35,9 @@ func (c *cell) begin() {
 	c.phase = phaseStarting
 	c.actor = c.produce()
 	if c.actor == nil {
-		panic(fmt.Errorf("engine: produce of actor %q returned nil", c.ref.Name()))
+		panic(fmt.Errorf("engine: produce of actor %q returned nil", c.name()))
 	}
-	c.actor.Receive(&c.ctx, Started{})
+	c.actor.Receive(c.ctx(), Started{})
 	c.endBatch()
 }
 
@@ -51,7 +51,6 @@ func (c *cell) unwound(reason any, stack []byte) {
 		c.fail(reason, stack, Started{}, nil)
 	case phaseReceiving:
 		raw := c.work.pop(&c.engine.pool.depot)
-		c.handled++
 		msg, _ := unwrap(raw)
 		c.fail(reason, stack, msg, raw)
 	case phaseEnding:
@@ -65,13 +64,13 @@ func (c *cell) unwound(reason any, stack []byte) {
 }
 
 func (c *cell) report(what string, reason any, stack []byte) {
-	c.engine.logger.Error("engine: "+what, slog.String("actor", c.ref.Name()), slog.Uint64("incarnation", c.incarnation),
+	c.engine.logger.Error("engine: "+what, slog.String("actor", c.name()), slog.Uint64("incarnation", uint64(c.incarnation)),
 		slog.Any("reason", reason), slog.String("stack", string(stack)))
 }
 
 func (c *cell) fail(reason any, stack []byte, msg, raw any) {
 	f := &fault{cell: c, raw: raw, Failure: Failure{
-		Ref: &c.ref, Incarnation: c.incarnation, Reason: reason, Stack: stack, Message: msg, At: time.Now()}}
+		Ref: c.ref(), Incarnation: uint64(c.incarnation), Reason: reason, Stack: stack, Message: msg, At: time.Now()}}
 	if raw != nil {
 		f.Deliveries = 1
 		if r, ok := raw.(*redelivery); ok {
@@ -88,7 +87,7 @@ func (c *cell) judge() {
 	c.phase = phaseJudging
 	f := c.trouble.fault
 	c.trouble.judged = true
-	c.invoker.EscalateFailure(f.Reason, f)
+	c.context.EscalateFailure(f.Reason, f)
 }
 
 // guardian is the strategy that all our actors run under. It keeps nothing, so that engines on one actor system share one. It
@@ -135,7 +134,7 @@ func (c *cell) settle(v Verdict) {
 }
 
 // reawake asks for the restart that incarnation waits for, if it still does.
-func (c *cell) reawake(incarnation uint64) {
+func (c *cell) reawake(incarnation uint32) {
 	c.mu.Lock()
 	run := !c.gone && c.asleep && c.incarnation == incarnation && c.askLocked(askRestart)
 	c.mu.Unlock()
@@ -154,7 +153,7 @@ func (c *cell) restart() {
 
 // replace forgets the old instance. The gate opens, and the message that failed comes first if it is to be delivered again.
 func (c *cell) replace() {
-	c.invoker.InvokeSystemMessage(&actor.Restart{})
+	c.context.InvokeSystemMessage(&actor.Restart{})
 	c.mu.Lock()
 	c.incarnation++
 	c.asleep = false
@@ -175,7 +174,6 @@ func (c *cell) pushFront(raw any) {
 	var q queue
 	q.push(&c.engine.pool.depot, raw)
 	c.work.prepend(&c.engine.pool.depot, &q)
-	c.handled--
 }
 
 func (c *cell) stopTimer() {
@@ -188,7 +186,7 @@ func (c *cell) stopTimer() {
 // tell gives the instance, if there is one, a lifecycle message.
 func (c *cell) tell(msg any) {
 	if c.actor != nil {
-		c.actor.Receive(&c.ctx, msg)
+		c.actor.Receive(c.ctx(), msg)
 	}
 }
 
@@ -205,7 +203,7 @@ func (c *cell) obey() {
 		msg := c.extras.system[0]
 		c.extras.system = c.extras.system[1:]
 		c.mu.Unlock()
-		c.invoker.InvokeSystemMessage(msg)
+		c.context.InvokeSystemMessage(msg)
 	}
 }
 
@@ -223,7 +221,7 @@ func (c *cell) end() {
 	}
 	if c.phase == phaseStopped {
 		c.phase = phaseLeaving
-		c.invoker.InvokeSystemMessage(&actor.Stop{}) // takes the name off the registry, tells foreign watchers
+		c.context.InvokeSystemMessage(&actor.Stop{}) // takes the name off the registry, tells foreign watchers
 	}
 	if c.phase == phaseLeaving {
 		c.phase = phaseGone
@@ -262,7 +260,6 @@ func (c *cell) drain() {
 func (c *cell) leave() {
 	c.mu.Lock()
 	c.ended = true
-	c.pending = 0
 	var watchers []*cell
 	var system []any
 	if x := c.extras; x != nil {
@@ -278,12 +275,12 @@ func (c *cell) leave() {
 		c.postSystem(msg)
 	}
 	for _, w := range watchers {
-		w.PostUserMessage(Terminated{&c.ref})
+		w.PostUserMessage(Terminated{c.ref()})
 	}
 	judged := c.trouble != nil && c.trouble.judged
 	c.actor, c.produce, c.trouble = nil, nil, nil
 	if judged {
-		c.engine.forget(&c.ref)
+		c.engine.forget(c.ref())
 	}
 	c.engine.remove(c)
 }
@@ -292,14 +289,14 @@ func (c *cell) leave() {
 func (c *cell) lost(raw any, why error) {
 	msg, _ := unwrap(raw)
 	switch msg.(type) {
-	case *actor.PoisonPill, Terminated:
+	case *actor.PoisonPill, lastCall, Terminated:
 		return // nobody's loss
 	}
 	if u, ok := msg.(Undeliverable); ok {
-		c.engine.guard(func() { u.Undelivered(fmt.Errorf("%w: %s", why, c.ref.Name())) })
+		c.engine.guard(func() { u.Undelivered(fmt.Errorf("%w: %s", why, c.name())) })
 	}
 	if r, ok := raw.(*redelivery); ok {
 		raw = r.raw
 	}
-	c.engine.guard(func() { c.engine.system.DeadLetter.SendUserMessage(c.pid, raw) })
+	c.engine.guard(func() { c.engine.system.DeadLetter.SendUserMessage(c.pid(), raw) })
 }

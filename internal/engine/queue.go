@@ -58,13 +58,21 @@ func (d *depot) put(c *chunk) {
 
 // queue is a first-in, first-out list of messages. The zero value is empty. It is not safe for concurrent use.
 //
-// Invariants: head is nil exactly if tail is; only the tail may hold no message.
+// Invariants: head is nil exactly if tail is; no chunk is without a message, unless it is the only one.
 type queue struct {
 	head, tail *chunk
 }
 
 func (q *queue) empty() bool {
 	return q.head == nil || q.head.r == q.head.w
+}
+
+func (q *queue) len() int {
+	n := 0
+	for c := q.head; c != nil; c = c.next {
+		n += int(c.w - c.r)
+	}
+	return n
 }
 
 func (q *queue) push(d *depot, msg any) {
@@ -115,6 +123,7 @@ func (q *queue) prepend(d *depot, front *queue) {
 		front.release(d)
 		return
 	}
+	q.release(d)
 	front.tail.next = q.head
 	q.head = front.head
 	if q.tail == nil {

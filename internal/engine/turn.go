@@ -71,10 +71,13 @@ func (c *cell) run() (again bool) {
 			return false
 		case asked&askRestart != 0:
 			c.restart()
+		case asked&askLast != 0 && c.phase == phaseWaiting:
+			c.end()
+			return false
 		case (c.phase == phaseWaiting || c.work.empty() && c.gate != gateOpening) && c.rest():
 			return false
 		case c.phase != phaseWaiting:
-			c.invoker.InvokeUserMessage(c)
+			c.context.InvokeUserMessage(c)
 		}
 	}
 	return true
@@ -86,8 +89,11 @@ func (c *cell) rest() bool {
 	c.work.release(d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settlePending()
-	if c.asked.Load() != 0 || !c.asleep && !c.in.empty() {
+	wanted, posted := askNow, !c.in.empty()
+	if c.asleep {
+		wanted, posted = askNow|askLast, false
+	}
+	if posted || c.asked.Load()&wanted != 0 {
 		return false
 	}
 	c.in.release(d)
@@ -99,17 +105,11 @@ func (c *cell) rest() bool {
 func (c *cell) take() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settlePending()
 	if c.in.empty() {
 		return false
 	}
 	c.in, c.work = c.work, c.in
 	return true
-}
-
-func (c *cell) settlePending() {
-	c.pending -= c.handled
-	c.handled = 0
 }
 
 // bridge is the actor that proto.actor sees, one for all. Lifecycle messages mean nothing to it: the cell tells them itself, so
@@ -126,7 +126,7 @@ func (bridge) Receive(ctx actor.Context) {
 // deliver hands messages to the actor until none is left, the turn is used up, or the cell is asked for something else.
 func (c *cell) deliver() {
 	delivered := false
-	for c.asked.Load() == 0 {
+	for c.asked.Load()&askNow == 0 {
 		msg, ok := c.next()
 		if !ok {
 			break
@@ -136,7 +136,6 @@ func (c *cell) deliver() {
 		c.receive(msg)
 		c.phase = phaseIdle
 		c.work.pop(&c.engine.pool.depot)
-		c.handled++
 		delivered = true
 	}
 	if delivered {
@@ -173,14 +172,15 @@ func (c *cell) releaseHeld() {
 
 func (c *cell) receive(raw any) {
 	msg, envelope := unwrap(raw)
-	if _, ok := msg.(*actor.PoisonPill); ok {
+	switch msg.(type) {
+	case *actor.PoisonPill, lastCall:
 		c.ask(askStop)
 		return
 	}
-	c.actor.Receive(&c.ctx, msg)
+	c.actor.Receive(c.ctx(), msg)
 	if envelope != nil && envelope.Sender != nil {
 		if m, ok := msg.(actor.AutoRespond); ok {
-			c.engine.root.Send(envelope.Sender, m.GetAutoResponse(c.invoker.(actor.Context)))
+			c.engine.root.Send(envelope.Sender, m.GetAutoResponse(c.context.(actor.Context)))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (c *cell) receive(raw any) {
 func (c *cell) endBatch() {
 	if e, ok := c.actor.(BatchEnder); ok {
 		c.phase = phaseEnding
-		e.EndBatch(&c.ctx)
+		e.EndBatch(c.ctx())
 	}
 	c.phase = phaseIdle
 }
