@@ -21,7 +21,7 @@ var (
 	// ErrWrongStore says that Commit of one store was used while the runtime keeps its ledger in another.
 	ErrWrongStore = errors.New("the run's ledger is kept in another store")
 	// ErrTxBound says that a Commit closure took longer than its bound and was rolled back.
-	ErrTxBound = errors.New("the Commit closure exceeded its bound and was rolled back")
+	ErrTxBound = errors.New("the Commit closure was rolled back: it exceeded its bound")
 )
 
 // Errors of a store as a whole.
