@@ -34,7 +34,7 @@ var Kernel = map[string]string{
 // the calling test's own package. It runs the go command, for some tenths of a second.
 func Deps(t testing.TB, pkg string, forbidden map[string]string) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", pkg).Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", pkg).Output()
 	if err != nil {
 		t.Fatalf("deptest: go list -deps %s: %v%s", pkg, err, stderr(err))
 	}

@@ -77,18 +77,18 @@ func (p Policy) Validate() error {
 	case d.Redeliver < None:
 		return fmt.Errorf("restart: Redeliver is %d, must be positive (0: %d) or None", p.Redeliver, DefaultRedeliver)
 	}
-	if wait := d.longestWait(); wait >= d.Window {
-		return fmt.Errorf("restart: Window is %v, must be longer than the %v that MaxRestarts (%d) delays of Backoff can add up to",
-			d.Window, wait, d.MaxRestarts)
+	if !d.parks() {
+		return fmt.Errorf("restart: Window is %v, must be longer than what MaxRestarts (%d) delays of Backoff may add up to, or nothing is ever parked",
+			d.Window, d.MaxRestarts)
 	}
 	return nil
 }
 
-// longestWait is what MaxRestarts delays add up to when jitter takes nothing off, or Window if that is less.
-func (p Policy) longestWait() time.Duration {
-	var sum time.Duration
-	for attempt := 1; attempt <= p.MaxRestarts && sum < p.Window; attempt++ {
-		sum += min(p.Backoff.Delay(attempt, 0), p.Window-sum)
+// parks reports whether an actor that always fails is parked even if jitter takes nothing off its delays.
+func (p Policy) parks() bool {
+	left := p.Window
+	for attempt := 1; attempt <= p.MaxRestarts && left > 0; attempt++ {
+		left -= min(left, p.Backoff.Delay(attempt, 0))
 	}
-	return sum
+	return left > 0
 }
