@@ -225,9 +225,13 @@ func (a *Actor) stored(row *claim.Row) (Stored, error) {
 	}
 	a.revision, a.owner = row.Revision, row.Owner
 	s, err := Decode(row.Blob)
-	s.Definition.Namespace, s.Definition.Trigger, s.Definition.Lease = a.namespace, a.id, Lease
+	s.Definition.Namespace, s.Definition.Trigger = a.namespace, a.id
+	s.Definition.Lease, s.Definition.Hold = Lease, s.Timeout+Grace
 	return s, err
 }
+
+// Grace is how much longer than its timeout a run is kept alive: one that does not end by then is stuck.
+const Grace = time.Minute
 
 // Lease is how long a claim of a trigger lasts without a sign of life; the ledger's heartbeat extends it.
 const Lease = 30 * time.Second

@@ -61,7 +61,8 @@ type Definition struct {
 	Limit              int // of BufferAll: slots that may wait; of Allow: runs at a time
 	Attempts           int // runs of one slot before it is dead
 	Backoff            backoff.Policy
-	Lease              time.Duration
+	Lease              time.Duration // of each claim; heartbeats extend it
+	Hold               time.Duration // for so long at most; 0: until the run ends
 }
 
 // State is where a trigger stands. It is stored with each step; the definition is stored beside it and stays as the

@@ -109,7 +109,7 @@ func (s *step) start(op claim.Op, missed int64) bool {
 		return false
 	}
 	s.permits--
-	op.Action, op.Lease, op.Alone = claim.Claim, m.def.Lease, true
+	op.Action, op.Lease, op.Hold, op.Alone = claim.Claim, m.def.Lease, m.def.Hold, true
 	m.running = append(m.running, op.Key)
 	s.emits = append(s.emits, Emit{Op: len(s.ops), Missed: missed})
 	s.ops = append(s.ops, op)
