@@ -26,13 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestArrows(t *testing.T) {
 	const values = "stores are values that the user passes in"
 	deptest.Deps(t, ".", map[string]string{
-		"database/sql":                     values,
-		"google.golang.org/grpc":           "only package messages' users speak a wire",
-		"google.golang.org/protobuf/types": "only package messages' users speak a wire",
+		"modernc.org/sqlite":   values,
+		"github.com/jackc/pgx": values,
 		"github.com/quarterjack/quarterjack/actors/ledger/memory": values,
 		"github.com/quarterjack/quarterjack/actors/ledger/sqlite": values,
 		"github.com/quarterjack/quarterjack/actors/trigger":       "shells do not import each other",
 		"github.com/quarterjack/quarterjack/actors/keygroup":      "shells do not import each other",
+		"google.golang.org/grpc":                                  "only package messages' users speak a wire",
+		"github.com/quarterjack/quarterjack/messages":             "only package messages' users speak a wire",
 	})
 }
 
@@ -108,6 +109,18 @@ func tell(l *Ledger, n int, req func(i int) claim.Request) *answers {
 	for i := range n {
 		l.Ref().Tell(&claim.Commit{Request: req(i), Reply: func(o claim.Outcome) { a.put(i, o) }})
 	}
+	return a
+}
+
+// together is tell for requests that all wait when the transaction before them ends, and so share the next one.
+func together(l *Ledger, s *store, n int, req func(i int) claim.Request) *answers {
+	before := make(chan struct{})
+	l.Ref().Tell(&claim.Read{Do: func(context.Context, claim.Reader) error { <-before; return nil }, Reply: func(error) {}})
+	synctest.Wait()
+	a := tell(l, n, req)
+	synctest.Wait()
+	s.applied()
+	close(before)
 	return a
 }
 
@@ -199,7 +212,7 @@ func TestOneBadRequestFailsAlone(t *testing.T) {
 					}
 					return nil
 				})
-				for i, err := range tell(l, 100, func(i int) claim.Request { return claimReq(key(i), time.Minute) }).errs(t) {
+				for i, err := range together(l, s, 100, func(i int) claim.Request { return claimReq(key(i), time.Minute) }).errs(t) {
 					if i == 37 {
 						require.Error(t, err)
 						continue
@@ -219,7 +232,7 @@ func TestAStoreThatIsAwayFailsAllAtOnce(t *testing.T) {
 		t.Run(want.Error(), func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, l *Ledger, s *store) {
 				s.spoil(func([]claim.Request) error { return fmt.Errorf("disk: %w", want) })
-				tell(l, 100, func(i int) claim.Request { return claimReq(key(i), time.Minute) }).all(t, want)
+				together(l, s, 100, func(i int) claim.Request { return claimReq(key(i), time.Minute) }).all(t, want)
 				assert.Len(t, s.applied(), 1)
 				s.spoil(nil)
 				tell(l, 100, func(i int) claim.Request { return claimReq(key(i), time.Minute) }).all(t, nil)
@@ -321,7 +334,7 @@ func TestCloseSaysWhatWaits(t *testing.T) {
 		err := l.Close(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "3 requests wait")
-		require.ErrorIs(t, l.Apply(ctx, claimReq(key(9), time.Minute)).Err, claim.ErrClosed)
+		require.ErrorIs(t, l.Apply(t.Context(), claimReq(key(9), time.Minute)).Err, claim.ErrClosed)
 		close(inFlight)
 		sent.all(t, nil)
 	})
@@ -356,8 +369,11 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestTwoLedgersOfOneNameAreRefused(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, l *Ledger, s *store) {
-		_, err := Spawn(l.ref.Engine(), l.cfg)
+	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+		cfg := Config{Store: memory.New(), Session: claim.Session{ID: 1}, Name: "twin"}
+		_, err := Spawn(e, cfg)
+		require.NoError(t, err)
+		_, err = Spawn(e, cfg)
 		require.ErrorIs(t, err, engine.ErrNameTaken)
 	})
 }
