@@ -1,0 +1,138 @@
+package quarterjack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/quarterjack/quarterjack/actors/trigger"
+	"github.com/quarterjack/quarterjack/internal/engine"
+	"github.com/quarterjack/quarterjack/internal/workers"
+)
+
+// Bounds of what Close does after its context is over.
+const (
+	closeGrace = 2 * time.Second  // handlers whose contexts were cancelled may take so long to return
+	closeStop  = 10 * time.Second // actors, the ledger's last commit and its store
+	closeAlone = 30 * time.Second // all of it, where a handler asked for it and nobody waits
+)
+
+// calls counts the Do calls in flight: Close waits for them as it does for runs.
+func newCalls() *workers.Pool { return workers.New(math.MaxInt32) }
+
+// Close ends the runtime: nothing new is started, groups hand over what they hold, runs in flight may finish while
+// their leases are kept alive, and the store is closed last. If ctx is over first, their contexts are cancelled and
+// what they did not finish goes back to pending, without spending an attempt; the next Start runs it. The error says
+// what could not be handed over or did not return. It may be called twice; the second call waits for the first.
+//
+// Called from within a handler (with the handler's context) it begins to close and returns at once, since it would
+// wait for its own caller.
+func (rt *Runtime) Close(ctx context.Context) error {
+	rt.mu.Lock()
+	first := rt.phase != closing
+	rt.phase = closing
+	rt.mu.Unlock()
+	inside := ctx.Value(runKey{}) != nil
+	if first && inside {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), closeAlone)
+			defer cancel()
+			rt.end(ctx)
+		}()
+	} else if first {
+		rt.end(ctx)
+	}
+	if inside {
+		return nil
+	}
+	select {
+	case <-rt.closed:
+		return rt.closeErr
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (rt *Runtime) end(ctx context.Context) {
+	defer close(rt.closed)
+	var errs []error
+	errs = append(errs, rt.endGroups(ctx)...)
+	triggers := rt.actors()
+	for _, ref := range triggers {
+		ref.Tell(trigger.Drain{})
+	}
+	errs = append(errs, rt.endRuns(ctx))
+	rt.clock.Stop()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeStop)
+	defer cancel()
+	// Triggers go first: the ends of runs that they have not committed reach the ledger, which goes after them.
+	for _, ref := range triggers {
+		ref.Stop()
+	}
+	for _, ref := range triggers {
+		select {
+		case <-ref.Done():
+		case <-stop.Done():
+		}
+	}
+	errs = append(errs, rt.book.Close(stop), rt.engine.Stop(stop), rt.cfg.Store.Close())
+	rt.closeErr = errors.Join(errs...)
+}
+
+func (rt *Runtime) actors() []*engine.Ref {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	var all []*engine.Ref
+	for _, refs := range []map[string]*engine.Ref{rt.triggers, rt.queues} {
+		for _, ref := range refs {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+// endGroups closes all groups at once: each flushes what it holds.
+func (rt *Runtime) endGroups(ctx context.Context) []error {
+	rt.mu.Lock()
+	groups := make(map[string]group, len(rt.groups))
+	for name, g := range rt.groups {
+		groups[name] = g
+	}
+	rt.mu.Unlock()
+	var (
+		wait sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	for name, g := range groups {
+		wait.Go(func() {
+			left, err := g.end(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("group %q: %d keys were not handed over: %w", name, left, err))
+			}
+		})
+	}
+	wait.Wait()
+	return errs
+}
+
+// endRuns waits for the handlers, and cancels them when ctx is over.
+func (rt *Runtime) endRuns(ctx context.Context) error {
+	wait := func(ctx context.Context) error { return errors.Join(rt.runs.permits.Wait(ctx), rt.calls.Wait(ctx)) }
+	err := wait(ctx)
+	rt.runs.cancel(errShutdown)
+	if err == nil {
+		return nil
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+	defer cancel()
+	if wait(grace) == nil {
+		return fmt.Errorf("runs were interrupted, they go on after the next Start: %w", err)
+	}
+	return fmt.Errorf("%d handlers did not return, %w", rt.runs.permits.InUse()+rt.calls.InUse(), err)
+}

@@ -1,0 +1,133 @@
+package quarterjack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
+	"github.com/quarterjack/quarterjack/actors/trigger"
+	"github.com/quarterjack/quarterjack/actors/trigger/firing"
+	"github.com/quarterjack/quarterjack/internal/engine"
+)
+
+// Outcome is how the work of a key stands after Do, Submit or FireNow.
+type Outcome struct {
+	// First: this call did the work (Do), or made it known (Submit, FireNow). Not First: an earlier one had.
+	First   bool
+	Verdict string // done, dead, skipped; pending or claimed where it has not ended yet
+	Reason  string // why it is dead, skipped or pending
+	Result  []byte // what the handler left in Run.Result
+	Attempt int
+	Fence   uint64
+}
+
+func outcome(r *claim.Record, first bool) Outcome {
+	return Outcome{First: first, Verdict: r.State.String(), Reason: r.Reason, Result: r.Result, Attempt: int(r.Attempt), Fence: r.Fence}
+}
+
+// Do runs fn once for the key: in this process or another, now or after a crash. Whoever comes second gets the first
+// one's result (Outcome.First is false), or ErrInFlight while fn still runs. If fn fails, or the process dies in it,
+// the key can be claimed again by the next Do, under a higher fence; nobody retries it by itself (Submit does).
+//
+// fn runs on the caller's goroutine. A panic in it is recorded as a failure and goes on to the caller. The key is free
+// text within the runtime's namespace and is kept for ever. It costs two commits of the store.
+func (rt *Runtime) Do(ctx context.Context, key string, fn Handler) (Outcome, error) {
+	if err := rt.ready(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if !rt.calls.TryAcquire() {
+		return Outcome{}, fmt.Errorf("%w: more than %d calls of Do at once", ErrUnavailable, rt.calls.Size())
+	}
+	defer rt.calls.Release()
+	k := claim.Free(rt.cfg.Namespace, key)
+	now := rt.clock.Now()
+	o := commit(rt.ledger, claim.Request{Ops: []claim.Op{{Action: claim.Claim, Key: k, Slot: now, Lease: DefaultLease}}})
+	if o.Err != nil {
+		return Outcome{}, o.Err
+	}
+	res := o.Results[0]
+	switch res.Answer {
+	case claim.Already:
+		return outcome(&res.Record, false), nil
+	case claim.InFlight:
+		return outcome(&res.Record, false), fmt.Errorf("%w: %s is claimed under fence %d since %s", ErrInFlight, k, res.Record.Fence,
+			res.Record.FiredAt.Format(time.RFC3339Nano))
+	}
+	return rt.do(ctx, newRun(res.Record, 0, rt.ledger), fn)
+}
+
+func (rt *Runtime) do(ctx context.Context, run *Run, fn Handler) (out Outcome, err error) {
+	finished := false
+	defer func() {
+		if !finished { // a panic or Goexit in fn: say so, and let it go on
+			e := run.ended(Keyed, errors.New("the function panicked or ended its goroutine"), rt.runs.ctx)
+			if err := rt.record(run, e).Err; err != nil {
+				rt.log.Error("a failed Do could not be recorded; its key is free when the lease is over", "key", run.Key, "error", err)
+			}
+		}
+	}()
+	fnErr := fn(context.WithValue(ctx, runKey{}, run), run)
+	finished = true
+	e := run.ended(Keyed, fnErr, rt.runs.ctx)
+	if e.Committed {
+		return Outcome{First: true, Verdict: claim.Done.String(), Result: run.Result, Attempt: run.Attempt, Fence: run.Fence}, nil
+	}
+	o := rt.record(run, e)
+	if o.Err != nil {
+		return Outcome{}, errors.Join(fnErr, o.Err)
+	}
+	return outcome(&o.Results[0].Record, true), fnErr
+}
+
+// record commits the end of a Do.
+func (rt *Runtime) record(run *Run, e firing.Ended) claim.Outcome {
+	op := claim.Op{Action: claim.Complete, Key: run.in.key, Fence: run.Fence, Result: e.Result, Reason: e.Reason}
+	switch {
+	case e.Interrupted:
+		op.Action = claim.Release
+	case e.Failed:
+		op.Action, op.Final, op.Due = claim.Fail, e.Drop, e.At
+	}
+	return commit(rt.ledger, claim.Request{Ops: []claim.Op{op}})
+}
+
+// Submit hands work to the runtime: the job's handler runs it under the key, once, and the runtime retries it by
+// itself until it is done or its attempts are used up. It returns when the work is safe in the ledger; work that was
+// submitted before Start, or whose job nobody has registered yet, waits. Submitting the same key again with the same
+// data changes nothing and tells how it stands; with other data it is ErrKeyConflict.
+func (rt *Runtime) Submit(ctx context.Context, job, key string, data []byte) (Outcome, error) {
+	if err := checkID("job", job); err != nil {
+		return Outcome{}, err
+	}
+	if len(data) > MaxData {
+		return Outcome{}, fmt.Errorf("%w: data of %q has %d bytes: want at most %d", ErrConfig, key, len(data), MaxData)
+	}
+	if err := rt.ready(ctx); err != nil {
+		return Outcome{}, err
+	}
+	k := claim.Free(rt.cfg.Namespace, key)
+	if err := k.Validate(); err != nil {
+		return Outcome{}, err
+	}
+	queue, err := rt.queue(job)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if queue == nil { // not started: Start will find it
+		now := rt.clock.Now()
+		o := commit(rt.ledger, claim.Request{Ops: []claim.Op{{Action: claim.Decide, Key: k, Slot: now, Due: now, Job: job, Payload: data}}})
+		if o.Err != nil {
+			return Outcome{}, o.Err
+		}
+		return outcome(&o.Results[0].Record, o.Results[0].Answer == claim.Recorded), nil
+	}
+	q := engine.NewQuestion[trigger.Fired]()
+	queue.Tell(&trigger.Fire{Question: q, Ask: firing.Ask{Key: k, Payload: data}})
+	f, err := q.Wait(ctx)
+	if err != nil {
+		return Outcome{}, rt.mapped(err)
+	}
+	return outcome(&f.Record, f.First), nil
+}

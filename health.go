@@ -1,0 +1,69 @@
+package quarterjack
+
+import (
+	"context"
+	"time"
+
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
+)
+
+// Health is how a runtime is. A service shows it on its readiness page.
+type Health struct {
+	Started   bool
+	Triggers  int
+	Parked    map[string]string // triggers and other actors that are parked, and why
+	Running   int               // handlers of triggers and Submit that run now
+	Starved   int               // triggers that wait for a free worker
+	Groups    int
+	Keys      int           // live keys of all groups
+	Pending   int           // items of all groups that are not handled yet
+	Overdue   time.Duration // how late the most overdue trigger is that is neither paused nor parked nor busy; 0: none is
+	WallJumps int64         // steps of the wall clock that were noticed
+	Store     error         // why the store cannot be used now; nil: it can
+}
+
+// OK says whether the store answers and nothing is parked.
+func (h Health) OK() bool { return h.Store == nil && len(h.Parked) == 0 }
+
+// Health asks the store and every trigger how they are. It costs a read of the store.
+func (rt *Runtime) Health(ctx context.Context) (Health, error) {
+	if err := rt.ready(ctx); err != nil {
+		return Health{}, err
+	}
+	h := Health{Parked: map[string]string{}, Running: rt.runs.permits.InUse(), Starved: rt.runs.permits.Waiting(), WallJumps: rt.clock.Jumps()}
+	rt.mu.Lock()
+	h.Started, h.Groups = rt.phase == started, len(rt.groups)
+	groups := make([]group, 0, len(rt.groups))
+	for _, g := range rt.groups {
+		groups = append(groups, g)
+	}
+	rt.mu.Unlock()
+	for _, g := range groups {
+		h.Keys += g.keys()
+		h.Pending += g.pending()
+	}
+	for _, p := range rt.parked.Parked() {
+		h.Parked[p.Name] = p.Why
+	}
+	h.Store = rt.read(ctx, func(ctx context.Context, r claim.Reader) error {
+		_, err := r.Rows(ctx, claim.RowQuery{Limit: 1})
+		return err
+	})
+	if h.Store != nil {
+		return h, nil
+	}
+	list, err := rt.List(ctx)
+	if err != nil {
+		return h, err
+	}
+	now := rt.clock.Now()
+	h.Triggers = len(list)
+	for _, t := range list {
+		if t.Parked != "" {
+			h.Parked["trigger/"+t.ID] = t.Parked
+		} else if h.Started && !t.Paused && t.Running == 0 && t.Waiting == 0 && !t.Next.IsZero() {
+			h.Overdue = max(h.Overdue, now.Sub(t.Next))
+		}
+	}
+	return h, nil
+}
