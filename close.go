@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -97,10 +98,7 @@ func (rt *Runtime) actors() []*engine.Ref {
 // endGroups closes all groups at once: each flushes what it holds.
 func (rt *Runtime) endGroups(ctx context.Context) []error {
 	rt.mu.Lock()
-	groups := make(map[string]group, len(rt.groups))
-	for name, g := range rt.groups {
-		groups[name] = g
-	}
+	groups := maps.Clone(rt.groups)
 	rt.mu.Unlock()
 	var (
 		wait sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/actor" //nolint:depguard // a runtime joins its user's own actor system
 
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/actors/ledger/memory"

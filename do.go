@@ -48,10 +48,10 @@ func (rt *Runtime) Do(ctx context.Context, key string, fn Handler) (Outcome, err
 		return Outcome{}, o.Err
 	}
 	res := o.Results[0]
-	switch res.Answer {
-	case claim.Already:
+	if res.Answer == claim.Already {
 		return outcome(&res.Record, false), nil
-	case claim.InFlight:
+	}
+	if res.Answer == claim.InFlight {
 		return outcome(&res.Record, false), fmt.Errorf("%w: %s is claimed under fence %d since %s", ErrInFlight, k, res.Record.Fence,
 			res.Record.FiredAt.Format(time.RFC3339Nano))
 	}
@@ -62,7 +62,7 @@ func (rt *Runtime) do(ctx context.Context, run *Run, fn Handler) (out Outcome, e
 	finished := false
 	defer func() {
 		if !finished { // a panic or Goexit in fn: say so, and let it go on
-			e := run.ended(Keyed, errors.New("the function panicked or ended its goroutine"), rt.runs.ctx)
+			e := run.ended(rt.runs.ctx, Keyed, errors.New("the function panicked or ended its goroutine"))
 			if err := rt.record(run, e).Err; err != nil {
 				rt.log.Error("a failed Do could not be recorded; its key is free when the lease is over", "key", run.Key, "error", err)
 			}
@@ -70,7 +70,7 @@ func (rt *Runtime) do(ctx context.Context, run *Run, fn Handler) (out Outcome, e
 	}()
 	fnErr := fn(context.WithValue(ctx, runKey{}, run), run)
 	finished = true
-	e := run.ended(Keyed, fnErr, rt.runs.ctx)
+	e := run.ended(rt.runs.ctx, Keyed, fnErr)
 	if e.Committed {
 		return Outcome{First: true, Verdict: claim.Done.String(), Result: run.Result, Attempt: run.Attempt, Fence: run.Fence}, nil
 	}

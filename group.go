@@ -82,7 +82,7 @@ func NewLast[K comparable, V any](rt *Runtime, name string, cfg GroupConfig,
 // member is a group as the runtime sees it.
 type member[K comparable, V, A any] struct{ *keygroup.Group[K, V, A] }
 
-func (m member[K, V, A]) keys() int    { return int(m.Stats().Keys) }
+func (m member[K, V, A]) keys() int    { return m.Stats().Keys }
 func (m member[K, V, A]) pending() int { return m.Pending() }
 
 func (m member[K, V, A]) end(ctx context.Context) (int, error) {

@@ -50,7 +50,7 @@ func (rt *Runtime) Health(ctx context.Context) (Health, error) {
 		return err
 	})
 	if h.Store != nil {
-		return h, nil
+		return h, nil //nolint:nilerr // it is part of the answer
 	}
 	list, err := rt.List(ctx)
 	if err != nil {

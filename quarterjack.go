@@ -137,6 +137,7 @@ func (rt *Runtime) Start(ctx context.Context) error {
 		return ErrStarted
 	case closing:
 		return ErrClosed
+	case opened:
 	}
 	rows, err := rt.rows(ctx, claim.RowQuery{Kind: trigger.RowKind, Namespace: rt.cfg.Namespace})
 	if err != nil {
@@ -190,6 +191,7 @@ func (rt *Runtime) queue(job string) (*engine.Ref, error) {
 		return nil, nil
 	case closing:
 		return nil, ErrClosed
+	case started:
 	}
 	if ref := rt.queues[job]; ref != nil {
 		return ref, nil

@@ -174,21 +174,21 @@ func (r *runner) Run(w trigger.Work, done func(firing.Ended)) {
 	}
 	r.permits.Go(func() {
 		run := newRun(w.Record, w.Missed, r.ledger)
-		ctx, cancel := context.WithTimeoutCause(context.WithValue(r.ctx, runKey{}, run), w.Timeout, errTimeout(w.Timeout))
+		ctx, cancel := context.WithTimeoutCause(context.WithValue(r.ctx, runKey{}, run), w.Timeout, timeoutError(w.Timeout))
 		defer cancel()
 		err := errGoexit
 		defer func() {
 			if p := recover(); p != nil {
 				err = panicked(p)
 			}
-			done(run.ended(j.mode, err, r.ctx))
+			done(run.ended(r.ctx, j.mode, err))
 		}()
 		err = j.handler(ctx, run)
 	})
 }
 
 // ended is how the run ended, when its handler has left with err.
-func (r *Run) ended(mode Mode, err error, runtime context.Context) firing.Ended {
+func (r *Run) ended(runtime context.Context, mode Mode, err error) firing.Ended {
 	e := firing.Ended{Key: r.in.key, Fence: r.Fence, Attempt: r.Attempt, At: time.Now().Round(0).UTC(), Result: r.Result}
 	if len(e.Result) > MaxData {
 		e.Result = nil
@@ -203,24 +203,24 @@ func (r *Run) ended(mode Mode, err error, runtime context.Context) firing.Ended 
 	case r.in.committed.Load():
 		e.Committed = true // whatever else the handler said: its effect and its completion stand
 	case err != nil:
-		fail(&e, err, runtime)
+		fail(runtime, &e, err)
 	}
 	return e
 }
 
 func panicked(p any) error { return fmt.Errorf("panic: %v\n%s", p, debug.Stack()) }
 
-type errTimeout time.Duration
+type timeoutError time.Duration
 
-func (e errTimeout) Error() string {
+func (e timeoutError) Error() string {
 	return fmt.Sprintf("the run's timeout of %v is over", time.Duration(e))
 }
 
 // Is makes it a context.DeadlineExceeded, as any other timeout.
-func (errTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // fail reads what a handler's error asks for.
-func fail(e *firing.Ended, err error, runtime context.Context) {
+func fail(runtime context.Context, e *firing.Ended, err error) {
 	e.Failed, e.Reason = true, err.Error()
 	var drop interface{ Drop() bool }
 	var retry interface{ RetryAfter() time.Duration }

@@ -131,6 +131,7 @@ func (t Trigger) limit() int {
 		return or(t.Limit, DefaultBuffered)
 	case Allow:
 		return or(t.Limit, DefaultParallel)
+	case Skip:
 	}
 	return 0
 }

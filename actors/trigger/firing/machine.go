@@ -206,7 +206,7 @@ func (m *Machine) Refused() {
 	if changed { // Pause or Resume since the step
 		m.st.Paused, m.st.Note, m.dirty, m.resumed = paused, note, true, resumed || b.resumed
 	}
-	m.ended, m.asks, m.before = append(b.ended, late...), append(b.asks, asked...), nil
+	m.ended, m.asks, m.before = slices.Concat(b.ended, late), slices.Concat(b.asks, asked), nil
 }
 
 // limit is how many runs may be in flight at once.

@@ -127,7 +127,7 @@ func (s *Simple) Missed(until time.Time) (n int64, last time.Time) {
 // Quartz's IllegalArgumentException: NowExisting where more has been triggered than the repeat count allows.
 func (s *Simple) UpdateAfterMisfire(m Misfire, now time.Time) error {
 	switch m = m.resolve(s.Repeat); m {
-	case Ignore:
+	case Smart, Ignore: // Smart is resolved
 	case FireNow:
 		s.Next = now
 	case NextExisting:
