@@ -70,6 +70,16 @@ func (k Key) String() string {
 	return string(b)
 }
 
+// Prefix gives the text with which the keys of a namespace begin, and the names of its ranges; of one trigger in it where
+// that is not empty. It ends with a slash.
+func Prefix(namespace, trigger string) string {
+	b := append(appendEscaped(nil, namespace), '/')
+	if trigger != "" {
+		b = append(appendEscaped(b, trigger), '/')
+	}
+	return string(b)
+}
+
 // appendOwner writes what is the same in all keys of one definition: namespace/trigger/incarnation.version.epoch.
 func (k *Key) appendOwner(b []byte) []byte {
 	b = append(appendEscaped(b, k.Namespace), '/')

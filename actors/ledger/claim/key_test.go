@@ -34,6 +34,13 @@ func TestKeyText(t *testing.T) {
 	}
 }
 
+func TestPrefix(t *testing.T) {
+	assert.Equal(t, "a%2Fb/", Prefix("a/b", ""))
+	assert.Equal(t, "a%2Fb/c%20d/", Prefix("a/b", "c d"))
+	assert.True(t, strings.HasPrefix(slot0230.String(), Prefix("billing", "invoice")))
+	assert.True(t, strings.HasPrefix(skippedRange().Name(), Prefix("billing", "invoice")))
+}
+
 func TestKeysThatAreRefused(t *testing.T) {
 	long := strings.Repeat("k", 10_000)
 	for _, tt := range []struct {

@@ -62,12 +62,10 @@ func open(t testing.TB, s claim.Store) *fixture {
 	require.NotZero(t, session.ID, "a session has a number above 0")
 	f := &fixture{t: t, store: s, now: claim.Hand{Wall: noon, Session: session.ID, Sole: session.Sole}}
 	t.Cleanup(func() {
-		if t.Failed() {
-			_ = s.Close()
-			return
+		if !t.Failed() {
+			f.check()
 		}
-		f.check()
-		require.NoError(t, s.Close(), "a store that is open can be closed")
+		require.NoError(t, f.store.Close(), "a store that is open can be closed")
 	})
 	return f
 }
