@@ -12,7 +12,7 @@ import (
 )
 
 // Tx is a transaction as a function of yours sees it. It is good until the function returns, or its bound is over:
-// after that every statement is sql.ErrTxDone. It cannot be committed or rolled back by SQL, change settings or reach
+// after that every statement fails (sql.ErrTxDone). It cannot be committed or rolled back by SQL, change settings or reach
 // other files ("not authorized"), nor write tables whose names begin with qj_.
 //
 // What a context given to a statement does while the statement runs is not looked at, only whether it is over before: a
@@ -55,6 +55,9 @@ type closureTx struct {
 func (t *closureTx) context(ctx context.Context) (context.Context, error) {
 	if ctx.Err() != nil {
 		return ctx, context.Cause(ctx)
+	}
+	if t.bound.Err() != nil {
+		return ctx, sql.ErrTxDone
 	}
 	if t.w.lost.Load() {
 		return ctx, errLost

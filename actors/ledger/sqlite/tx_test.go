@@ -1,0 +1,306 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
+)
+
+// endless is a query that never ends by itself; it writes where it is the source of an INSERT.
+const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n"
+
+func TestAnEffectIsKeptWithItsCompletion(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("a", "b")
+	own := errors.New("no such loan")
+	out := f.apply(
+		commit("a", fine("loan 1")),
+		commit("b", func(ctx context.Context, tx Tx) error {
+			if err := fine("loan 2")(ctx, tx); err != nil {
+				return err
+			}
+			return own
+		}),
+	)
+	require.NoError(t, out[0].Err)
+	require.ErrorIs(t, out[1].Err, own)
+	assert.Equal(t, map[string]int{"loan 1": 1}, f.fines())
+	assert.Equal(t, claim.Done, f.state("a"))
+	assert.Equal(t, claim.Claimed, f.state("b"))
+}
+
+func TestWhatAClosureMayNotDo(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("bad", "good")
+	for name, query := range map[string]string{
+		"commit":                      "COMMIT",
+		"end":                         "END",
+		"roll back":                   "ROLLBACK",
+		"begin":                       "BEGIN",
+		"release our savepoint":       "RELEASE QJ_closure",
+		"roll back to our savepoint":  "ROLLBACK TO qj_closure",
+		"nest our savepoint":          "SAVEPOINT qj_closure",
+		"reach other files":           "ATTACH ':memory:' AS other",
+		"detach":                      "DETACH main",
+		"change settings":             "PRAGMA synchronous = OFF",
+		"read settings":               "PRAGMA journal_mode",
+		"write claims":                "UPDATE qj_claims SET state = 3",
+		"write claims by another way": "REPLACE INTO QJ_CLAIMS SELECT * FROM qj_claims",
+		"delete sessions":             "DELETE FROM qj_sessions",
+		"drop claims":                 "DROP TABLE qj_claims",
+		"alter claims":                "ALTER TABLE qj_claims ADD COLUMN x",
+		"index claims":                "CREATE INDEX mine ON qj_claims (job)",
+		"watch claims":                "CREATE TRIGGER mine AFTER UPDATE ON qj_claims BEGIN DELETE FROM fines; END",
+		"take a name of ours":         "CREATE TABLE qj_mine (x)",
+		"do it in a script":           "DELETE FROM fines; COMMIT; DELETE FROM fines",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			out := f.apply(
+				commit("bad", func(ctx context.Context, tx Tx) error {
+					_, err = tx.ExecContext(ctx, query)
+					return err
+				}),
+				claim.Request{Ops: []claim.Op{claimOp(name)}},
+			)
+			require.ErrorContains(t, err, "not authorized")
+			require.Error(t, out[0].Err)
+			require.NoError(t, out[1].Err, "nobody else pays for it")
+			assert.Equal(t, claim.Claimed, f.state("bad"))
+		})
+	}
+	for _, query := range []string{
+		"SAVEPOINT mine", "RELEASE mine", "CREATE TABLE more (id)", "CREATE INDEX loans_id ON loans (id)", "DROP TABLE loans", "PRAGMA table_info(qj_claims)",
+		"SELECT count(*) FROM qj_claims", "CREATE TEMP TABLE other (x)", "INSERT INTO scratch VALUES (1)", "DROP TABLE scratch",
+	} {
+		o := f.apply(commit("good", func(ctx context.Context, tx Tx) error {
+			_, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS loans (id); SAVEPOINT mine; CREATE TEMP TABLE IF NOT EXISTS scratch (x);")
+			if err == nil {
+				_, err = tx.ExecContext(ctx, query)
+			}
+			if err == nil {
+				err = errors.New("as planned")
+			}
+			return err
+		}))[0]
+		require.ErrorContains(t, o.Err, "as planned", query)
+	}
+}
+
+func TestAClosureThatTakesTooLong(t *testing.T) {
+	for name, slow := range map[string]func(ctx context.Context, tx Tx) error{
+		"in an endless write": func(ctx context.Context, tx Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO fines "+endless)
+			return err
+		},
+		"in an endless write, with a context of its own": func(_ context.Context, tx Tx) error {
+			_, err := tx.ExecContext(context.Background(), "INSERT INTO fines "+endless)
+			return err
+		},
+		"in an endless read": func(ctx context.Context, tx Tx) error {
+			var n int
+			return tx.QueryRowContext(ctx, "SELECT count(*) FROM ("+endless+")").Scan(&n)
+		},
+		"in endless rows": func(ctx context.Context, tx Tx) error {
+			rows, err := tx.QueryContext(ctx, endless)
+			for err == nil && rows.Next() {
+				err = rows.Err()
+			}
+			return errors.Join(err, ctx.Err())
+		},
+		"in endless statements": func(ctx context.Context, tx Tx) error {
+			for {
+				if err := fine("loan")(ctx, tx); err != nil {
+					return err
+				}
+			}
+		},
+		"and says nothing": func(ctx context.Context, tx Tx) error {
+			_, _ = tx.ExecContext(ctx, "INSERT INTO fines "+endless)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openStore(t, Config{TxBound: 20 * time.Millisecond})
+			f.claimed("bad", "good", "better")
+			ended := make(chan error, 2)
+			began := time.Now()
+			out := f.apply(
+				commit("good", fine("loan 1")),
+				commit("bad", func(ctx context.Context, tx Tx) (err error) {
+					defer func() { ended <- err }()
+					return slow(ctx, tx)
+				}),
+				commit("better", fine("loan 2")),
+			)
+			assert.Less(t, time.Since(began), 5*time.Second)
+			require.ErrorIs(t, out[1].Err, claim.ErrTxBound)
+			require.NoError(t, out[0].Err)
+			require.NoError(t, out[2].Err)
+			<-ended
+			assert.Equal(t, map[string]int{"loan 1": 1, "loan 2": 1}, f.fines())
+			assert.Equal(t, claim.Claimed, f.state("bad"))
+			assert.Equal(t, claim.Done, f.state("good"))
+			assert.Equal(t, claim.Done, f.state("better"))
+		})
+	}
+}
+
+func TestAClosureThatLosesTheTransaction(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("bad", "good", "better")
+	var runs atomic.Int32
+	out := f.apply(
+		commit("good", func(ctx context.Context, tx Tx) error { runs.Add(1); return fine("loan 1")(ctx, tx) }),
+		commit("bad", func(ctx context.Context, tx Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO fines VALUES ('loan 9', 1)")
+			if err == nil {
+				_, err = tx.ExecContext(ctx, "INSERT OR ROLLBACK INTO fines VALUES ('loan 9', 1)")
+			}
+			if err == nil {
+				return errors.New("it was no conflict")
+			}
+			_, err = tx.ExecContext(ctx, "INSERT INTO fines VALUES ('loan 8', 1)")
+			if !errors.Is(err, errLost) {
+				return fmt.Errorf("a later statement: %w", err)
+			}
+			return nil // as if nothing had happened
+		}),
+		commit("better", fine("loan 2")),
+		claim.Request{Ops: []claim.Op{claimOp("new")}},
+	)
+	require.ErrorIs(t, out[1].Err, errLost)
+	require.NoError(t, out[0].Err)
+	require.NoError(t, out[2].Err)
+	require.NoError(t, out[3].Err)
+	assert.EqualValues(t, 2, runs.Load(), "closures may run more than once")
+	assert.Equal(t, map[string]int{"loan 1": 1, "loan 2": 1}, f.fines())
+	assert.Equal(t, claim.Claimed, f.state("bad"))
+	assert.Equal(t, claim.Claimed, f.state("new"))
+}
+
+func TestWhatAClosureLeavesOpen(t *testing.T) {
+	f := openStore(t, Config{})
+	for name, leave := range map[string]func(ctx context.Context, tx Tx) error{
+		"rows": func(ctx context.Context, tx Tx) error {
+			rows, err := tx.QueryContext(ctx, endless)
+			rows.Next()
+			return err
+		},
+		"a row": func(ctx context.Context, tx Tx) error { tx.QueryRowContext(ctx, endless); return nil },
+		"a row of what it wrote": func(ctx context.Context, tx Tx) error {
+			tx.QueryRowContext(ctx, "INSERT INTO fines VALUES ('loan 3', 1) RETURNING units")
+			return nil
+		},
+		"a savepoint of its own": func(ctx context.Context, tx Tx) error { _, err := tx.ExecContext(ctx, "SAVEPOINT mine"); return err },
+		"rows, and has no success": func(ctx context.Context, tx Tx) error {
+			_, err := tx.QueryContext(ctx, endless)
+			return errors.Join(err, errors.New("no"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.claimed("leaves "+name, "next "+name)
+			out := f.apply(commit("leaves "+name, leave), commit("next "+name, fine(name)))
+			if name != "rows, and has no success" {
+				require.NoError(t, out[0].Err)
+			}
+			require.NoError(t, out[1].Err)
+			assert.Equal(t, 1, f.fines()[name])
+		})
+	}
+	assert.Equal(t, 1, f.fines()["loan 3"])
+}
+
+func TestATxIsDeadAfterwards(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("a")
+	var kept Tx
+	require.NoError(t, f.apply(commit("a", func(_ context.Context, tx Tx) error { kept = tx; return nil }))[0].Err)
+	_, err := kept.ExecContext(t.Context(), "DELETE FROM fines")
+	require.ErrorIs(t, err, sql.ErrTxDone)
+	_, err = kept.QueryContext(t.Context(), "SELECT 1")
+	require.ErrorIs(t, err, sql.ErrTxDone)
+	var n int
+	require.Error(t, kept.QueryRowContext(t.Context(), "SELECT 1").Scan(&n))
+}
+
+func TestAStatementWhoseContextIsOver(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("a")
+	over, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the caller went home")
+	cancel(why)
+	require.NoError(t, f.apply(commit("a", func(ctx context.Context, tx Tx) error {
+		_, err := tx.ExecContext(over, "DELETE FROM fines")
+		assert.ErrorIs(t, err, why)
+		_, err = tx.QueryContext(over, "SELECT 1")
+		assert.ErrorIs(t, err, why)
+		var n int
+		assert.ErrorIs(t, tx.QueryRowContext(over, "SELECT 1").Scan(&n), context.Canceled)
+		return fine("loan 1")(ctx, tx)
+	}))[0].Err, "it is no reason to give up the transaction")
+	assert.Equal(t, map[string]int{"loan 1": 1}, f.fines())
+}
+
+// ending is a run that passes its function straight to a store.
+type ending struct{ tx any }
+
+func (e ending) CommitTx(ctx context.Context, fn func(ctx context.Context, tx any) error) error {
+	return fn(ctx, e.tx)
+}
+
+func TestCommitOfAnotherStore(t *testing.T) {
+	err := Commit(t.Context(), ending{42}, func(context.Context, Tx) error { t.Error("it ran"); return nil })
+	require.ErrorIs(t, err, claim.ErrWrongStore)
+	require.ErrorContains(t, err, "int")
+	ran := false
+	require.NoError(t, Commit(t.Context(), ending{&closureTx{}}, func(context.Context, Tx) error { ran = true; return nil }))
+	assert.True(t, ran)
+}
+
+func TestUpdate(t *testing.T) {
+	f := openStore(t, Config{})
+	own := errors.New("no")
+	require.ErrorIs(t, f.Update(t.Context(), func(ctx context.Context, tx Tx) error {
+		return errors.Join(fine("loan 1")(ctx, tx), own)
+	}), own)
+	require.ErrorContains(t, f.Update(t.Context(), func(context.Context, Tx) error { panic("boom") }), "boom")
+	require.ErrorIs(t, f.Update(t.Context(), func(ctx context.Context, _ Tx) error {
+		return f.Update(ctx, func(context.Context, Tx) error { return nil })
+	}), claim.ErrInTx)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, f.Update(ctx, func(ctx context.Context, tx Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO fines "+endless)
+		return err
+	}), context.DeadlineExceeded)
+	assert.Empty(t, f.fines())
+	require.NoError(t, f.Update(t.Context(), fine("loan 1")))
+	assert.Equal(t, map[string]int{"loan 1": 1}, f.fines())
+}
+
+func TestUpdateBesideTheLedger(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("a")
+	inside, updated := make(chan struct{}), make(chan error, 1)
+	go func() {
+		<-inside
+		updated <- f.Update(context.Background(), fine("by update"))
+	}()
+	require.NoError(t, f.apply(commit("a", func(ctx context.Context, tx Tx) error {
+		close(inside)
+		assert.Empty(t, updated, "one after the other")
+		return fine("by commit")(ctx, tx)
+	}))[0].Err)
+	require.NoError(t, <-updated)
+	assert.Equal(t, map[string]int{"by commit": 1, "by update": 1}, f.fines())
+}
