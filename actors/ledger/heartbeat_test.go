@@ -37,9 +37,9 @@ func do(t *testing.T, l *Ledger, req claim.Request) claim.Result {
 
 func TestLeasesAreExtendedUntilTheKeyIsGivenBack(t *testing.T) {
 	for name, end := range map[string]claim.Request{
-		"completed": endReq(claim.Complete, key(0), 1),
-		"failed":    endReq(claim.Fail, key(0), 1),
-		"released":  endReq(claim.Release, key(0), 1),
+		"completed": endReq(claim.Complete, key(0)),
+		"failed":    endReq(claim.Fail, key(0)),
+		"released":  endReq(claim.Release, key(0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, l *Ledger, s *store) {
@@ -82,7 +82,7 @@ func TestALongLeaseDoesNotWaitForTheShortOnes(t *testing.T) {
 			time.Sleep(time.Second)
 			require.Positive(t, lease(t, l, s, key(1)))
 		}
-		do(t, l, endReq(claim.Complete, key(1), 1))
+		do(t, l, endReq(claim.Complete, key(1)))
 		time.Sleep(10 * time.Hour)
 		require.Positive(t, lease(t, l, s, key(0)))
 	})
@@ -104,7 +104,7 @@ func TestWhatIsHeldForTooLongIsExtendedNoMore(t *testing.T) {
 		assert.Equal(t, claim.Recorded, r.Answer, "another may have it")
 		assert.Equal(t, uint64(2), r.Record.Fence)
 		assert.Equal(t, Stats{Held: 1}, Stats{Held: l.Stats().Held, Stuck: l.Stats().Stuck})
-		require.ErrorIs(t, l.Apply(t.Context(), endReq(claim.Complete, key(0), 1)).Err, claim.ErrFenced)
+		require.ErrorIs(t, l.Apply(t.Context(), endReq(claim.Complete, key(0))).Err, claim.ErrFenced)
 		time.Sleep(time.Hour)
 		assert.Positive(t, lease(t, l, s, key(0)), "and holds it")
 	})
@@ -145,7 +145,7 @@ func TestALeaseThatWasLostIsNotExtended(t *testing.T) {
 
 func TestAStepOfTheWallClockEndsNoLease(t *testing.T) {
 	step := time.Duration(0)
-	bubble(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(step) } }, func(t *testing.T, l *Ledger, s *store) {
+	bubble(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(step) } }, func(t *testing.T, l *Ledger, _ *store) {
 		do(t, l, claimReq(key(0), 30*time.Second))
 		step = 48 * time.Hour
 		assert.Equal(t, claim.InFlight, do(t, l, claimReq(key(0), 30*time.Second)).Answer)
@@ -182,7 +182,7 @@ func TestTheHeartbeatStopsLast(t *testing.T) {
 }
 
 func TestWhatIsNoClaimIsNotHeld(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, l *Ledger, s *store) {
+	bubble(t, nil, func(t *testing.T, l *Ledger, _ *store) {
 		do(t, l, claim.Request{Ops: []claim.Op{{Action: claim.Decide, Key: key(0)}}})
 		do(t, l, claim.Request{Ops: []claim.Op{{Action: claim.Skip, Key: key(1), Reason: "paused"}}})
 		o := l.Apply(t.Context(), claim.Request{

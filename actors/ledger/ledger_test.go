@@ -99,8 +99,9 @@ func claimReq(k claim.Key, lease time.Duration) claim.Request {
 	return claim.Request{Ops: []claim.Op{{Action: claim.Claim, Key: k, Lease: lease}}}
 }
 
-func endReq(a claim.Action, k claim.Key, fence uint64) claim.Request {
-	return claim.Request{Ops: []claim.Op{{Action: a, Key: k, Fence: fence}}}
+// endReq ends the first claim of a key.
+func endReq(a claim.Action, k claim.Key) claim.Request {
+	return claim.Request{Ops: []claim.Op{{Action: a, Key: k, Fence: 1}}}
 }
 
 // tell sends requests and gives where their outcomes will be, one after the other.
@@ -262,7 +263,7 @@ func TestABrokenStoreIsAnError(t *testing.T) {
 }
 
 func TestAReplyThatFailsHarmsNobody(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, l *Ledger, s *store) {
+	bubble(t, nil, func(t *testing.T, l *Ledger, _ *store) {
 		l.Ref().Tell(&claim.Commit{Request: claimReq(key(0), time.Minute), Reply: func(claim.Outcome) { panic("boom") }})
 		l.Ref().Tell(&claim.Commit{Request: claimReq(key(1), time.Minute), Reply: func(claim.Outcome) { runtime.Goexit() }})
 		l.Ref().Tell(&claim.Read{Do: func(context.Context, claim.Reader) error { return nil }, Reply: func(error) { panic("boom") }})

@@ -29,7 +29,7 @@ func TestKeyText(t *testing.T) {
 			back, err := ParseKey(tt.text)
 			require.NoError(t, err)
 			assert.Equal(t, tt.key, back)
-			assert.True(t, tt.key == back.Canonical())
+			assert.Equal(t, tt.key, back.Canonical())
 		})
 	}
 }
@@ -69,7 +69,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.key.Validate()
 			require.ErrorIs(t, err, ErrBadKey)
-			assert.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.says)
 			assert.Less(t, len(err.Error()), 400, "an error does not repeat a long key")
 		})
 	}
@@ -115,7 +115,7 @@ func FuzzParseKey(f *testing.F) {
 		}
 		require.Equal(t, s, k.String(), "a text that is accepted is the canonical one")
 		require.NoError(t, k.Validate())
-		require.True(t, k == k.Canonical())
+		require.Equal(t, k, k.Canonical())
 		require.LessOrEqual(t, len(s), MaxKey)
 	})
 }

@@ -70,16 +70,15 @@ func ended(s State) *Record {
 
 func op(a Action) Op {
 	o := Op{Action: a, Key: slot0230}
-	switch a {
-	case Decide, Claim, Skip:
+	if a == Decide || a == Claim || a == Skip {
 		o.Slot, o.Job, o.Payload = slot0230.Slot, "bill", []byte("p")
-	default:
+	} else {
 		o.Fence = 1
 	}
-	switch a {
-	case Decide, Fail:
+	if a == Decide || a == Fail {
 		o.Due = at("03-08 02:45:00")
-	case Claim, Extend:
+	}
+	if a == Claim || a == Extend {
 		o.Lease = time.Minute
 	}
 	if a == Skip || a == Fail || a == Release {
@@ -179,7 +178,7 @@ func TestNext(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tt.answer, answer)
 			assert.Equal(t, want, got)
-			assert.NoError(t, got.Valid())
+			require.NoError(t, got.Valid())
 			if tt.rec != nil {
 				assert.Equal(t, before, *tt.rec, "the record that was passed in")
 			}
@@ -230,7 +229,7 @@ func TestNextRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, answer, err := Next(tt.rec, tt.op, tt.now)
 			require.ErrorIs(t, err, tt.err)
-			assert.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.says)
 			assert.Zero(t, got)
 			assert.Zero(t, answer)
 			assert.True(t, Refusal(err))

@@ -134,7 +134,7 @@ func TestPlanIsAllOrNothing(t *testing.T) {
 			}
 			p, err := Plan(v, req, hand())
 			require.ErrorIs(t, err, tt.err)
-			assert.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.says)
 			assert.Zero(t, p, "what is refused leaves no trace")
 		})
 	}

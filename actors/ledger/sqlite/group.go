@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
@@ -46,12 +45,9 @@ func (g *group) one(ctx context.Context, req *claim.Request) (claim.Outcome, err
 		return claim.Outcome{}, classify(err)
 	}
 	if req.Tx != nil {
-		err := g.w.closure(ctx, g.bound, func(ctx context.Context, tx *closureTx) error { return req.Tx(ctx, tx) })
-		if errors.Is(err, errLost) {
-			return claim.Outcome{}, err
-		}
-		if err != nil {
-			return claim.Outcome{Err: err}, nil
+		refused, err := g.w.closure(ctx, g.bound, func(ctx context.Context, tx *closureTx) error { return req.Tx(ctx, tx) })
+		if err != nil || refused != nil {
+			return claim.Outcome{Err: refused}, err
 		}
 	}
 	if err := v.write(&p); err != nil {

@@ -79,7 +79,7 @@ func workOff(ctx context.Context, path string) error {
 		})
 	}
 	wait.Wait()
-	return errors.Join(append(errs, l.Close(ctx), e.Stop(ctx), s.Close())...)
+	return errors.Join(errors.Join(errs...), l.Close(ctx), e.Stop(ctx), s.Close())
 }
 
 // workOn works on a key until it has its verdict.
@@ -144,7 +144,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
 	require.NoError(t, err)
-	defer db.Close()
+	defer func() { require.NoError(t, db.Close()) }()
 	require.Empty(t, column(t, db, "SELECT key FROM qj_claims WHERE state <> 3 OR ended_at IS NULL OR session <> 0"), "every key has its verdict")
 	require.Empty(t, column(t, db, "SELECT key FROM effects GROUP BY key HAVING count(*) <> 1"), "one effect a key")
 	require.Len(t, column(t, db, "SELECT DISTINCT key FROM effects"), killKeys)
@@ -152,11 +152,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	require.Empty(t, column(t, db, "SELECT key FROM qj_claims WHERE fence < attempt"))
 	for id, acknowledged := range fences {
 		var fence int64
-		require.NoError(t, db.QueryRow("SELECT fence FROM qj_claims WHERE key = ?", free(id).String()).Scan(&fence))
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT fence FROM qj_claims WHERE key = ?", free(id).String()).Scan(&fence))
 		assert.GreaterOrEqual(t, fence, acknowledged, "the fence of %s fell", id)
 	}
 	var sessions int
-	require.NoError(t, db.QueryRow("SELECT count(*) FROM qj_sessions").Scan(&sessions))
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM qj_sessions").Scan(&sessions))
 	assert.Equal(t, killed+1, sessions)
 	assert.Equal(t, []string{"ok"}, column(t, db, "PRAGMA integrity_check"))
 }
@@ -165,7 +165,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // was said before, and says whether it was killed.
 func live(t *testing.T, path string, lines int, fences map[string]int64, done map[string]bool) (killed bool) {
 	t.Helper()
-	c := exec.Command(os.Args[0])
+	c := exec.CommandContext(t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), killVar+"="+path)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func live(t *testing.T, path string, lines int, fences map[string]int64, done ma
 // column gives the first column of a query's rows.
 func column(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
-	rows, err := db.Query(query)
+	rows, err := db.QueryContext(t.Context(), query)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {

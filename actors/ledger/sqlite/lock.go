@@ -78,8 +78,8 @@ func place(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", claim.ErrUnavailable, err)
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real, nil
+	if target, err := filepath.EvalSymlinks(abs); err == nil {
+		return target, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if err != nil {

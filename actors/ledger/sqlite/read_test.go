@@ -71,13 +71,13 @@ func TestReaderOfWhatIsNotThere(t *testing.T) {
 	_, err := OpenReader(filepath.Join(t.TempDir(), "quarterjack.db"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, err, claim.ErrUnavailable)
-	assert.ErrorContains(t, err, "there is no such file")
+	require.ErrorContains(t, err, "there is no such file")
 
 	path := filepath.Join(t.TempDir(), "empty.db")
 	raw(t, path, "CREATE TABLE letters (x)")
 	_, err = OpenReader(path)
 	require.ErrorIs(t, err, claim.ErrUnavailable)
-	assert.ErrorContains(t, err, "version 0")
+	require.ErrorContains(t, err, "version 0")
 }
 
 // TestListingsUseTheirIndexes: no listing may look at the whole history, or sort it.

@@ -74,7 +74,7 @@ func (w *writer) allow(action sqlite.AuthorizerActionCode, arg1, arg2, _, _ stri
 		return sqlite.AuthorizerOK
 	}
 	denied := false
-	switch action {
+	switch action { //nolint:exhaustive // what is not named is allowed
 	case sqlite.AuthTransaction, sqlite.AuthAttach, sqlite.AuthDetach:
 		denied = true
 	case sqlite.AuthSavepoint:

@@ -225,7 +225,7 @@ func (s *Store) Update(ctx context.Context, fn func(ctx context.Context, tx Tx) 
 	}
 	defer s.give()
 	return classify(o.w.transaction(func() error {
-		return o.w.closure(ctx, updateBound, func(ctx context.Context, tx *closureTx) error { return fn(ctx, tx) })
+		return errors.Join(o.w.closure(ctx, updateBound, func(ctx context.Context, tx *closureTx) error { return fn(ctx, tx) }))
 	}))
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -87,7 +88,7 @@ func (f *fixture) state(id string) claim.State {
 	var state claim.State
 	require.NoError(f.t, f.View(f.t.Context(), func(ctx context.Context, tx Tx) error {
 		err := tx.QueryRowContext(ctx, "SELECT state FROM qj_claims WHERE key = ?", free(id).String()).Scan(&state)
-		if err == sql.ErrNoRows { //nolint:errorlint // as it comes
+		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err

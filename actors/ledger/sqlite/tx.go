@@ -91,22 +91,22 @@ func (t *closureTx) QueryRowContext(ctx context.Context, query string, args ...a
 	return t.Tx.QueryRowContext(ctx, query, args...)
 }
 
-// closure runs fn under a savepoint of the transaction that is open. Errors other than errLost leave the transaction as
-// it was before.
-func (w *writer) closure(ctx context.Context, bound time.Duration, fn func(ctx context.Context, tx *closureTx) error) error {
+// closure runs fn under a savepoint of the transaction that is open. Where fn failed, the transaction is as it was
+// before, and refused says why; err says that the transaction itself can go on no more, errLost that this was fn's doing.
+func (w *writer) closure(ctx context.Context, bound time.Duration, fn func(ctx context.Context, tx *closureTx) error) (refused, err error) {
 	tx, err := w.closures.BeginTx(context.Background(), nil)
 	if err != nil {
-		return classify(err)
+		return nil, classify(err)
 	}
-	err = bounded.Call(ctx, bound, func(ctx context.Context) error { return fn(ctx, &closureTx{tx, ctx, w}) })
+	refused = bounded.Call(ctx, bound, func(ctx context.Context) error { return fn(ctx, &closureTx{tx, ctx, w}) })
 	end := tx.Rollback
-	if err == nil {
+	if refused == nil {
 		end = tx.Commit
 	}
 	// Ending waits for what is under way: the closure's context is over, which interrupts it.
-	endErr := end()
+	err = end()
 	if w.lost.Load() {
-		return errors.Join(errLost, err)
+		return nil, errors.Join(errLost, refused)
 	}
-	return classify(errors.Join(err, endErr))
+	return classify(refused), classify(err)
 }

@@ -111,7 +111,7 @@ func (w *walk) step() {
 			continue
 		}
 		require.NoError(w.t, got.Err, rule)
-		require.Equal(w.t, len(want.Results), len(got.Results), rule)
+		require.Len(w.t, got.Results, len(want.Results), rule)
 		for j := range want.Results {
 			require.Equal(w.t, want.Results[j], got.Results[j], rule)
 		}
