@@ -135,7 +135,7 @@ func TestActorThatAlwaysFailsIsParked(t *testing.T) {
 
 func TestGoexitInACallbackParks(t *testing.T) {
 	cfg := supervisor.Config{OnRestart: func(supervisor.Restarted) { runtime.Goexit() }}
-	bubble(t, cfg, func(t *testing.T, e *engine.Engine, s *supervisor.Strategy) {
+	bubble(t, cfg, func(t *testing.T, e *engine.Engine, _ *supervisor.Strategy) {
 		ref, _ := spawn(t, e, "a")
 		ref.Tell(fail{"boom"})
 		<-ref.Done()

@@ -2,6 +2,7 @@
 package deptest
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func path(imports map[string][]string, from, to string) []string {
 }
 
 func stderr(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "\n" + string(exit.Stderr)
 	}
 	return ""

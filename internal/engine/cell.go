@@ -120,7 +120,7 @@ func (c *cell) postSystem(msg any) {
 	if c.gone {
 		c.mu.Unlock()
 		// proto.actor answers a Watch that reaches a dead letter.
-		c.engine.system.DeadLetter.SendSystemMessage(c.pid(), msg)
+		c.engine.guard("a dead letter", func() { c.engine.system.DeadLetter.SendSystemMessage(c.pid(), msg) })
 		return
 	}
 	c.rare().system = append(c.rare().system, msg)

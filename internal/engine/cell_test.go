@@ -34,6 +34,7 @@ func bubble(t *testing.T, body func(t *testing.T, e *Engine)) {
 		require.NoError(t, err)
 		body(t, e)
 		require.NoError(t, e.Stop(t.Context()))
+		time.Sleep(time.Second) // for the goroutine that proto.actor starts for a dead letter
 	})
 }
 
@@ -97,6 +98,60 @@ func TestIdleEngineOwnsNoGoroutine(t *testing.T) {
 	})
 }
 
+// What comes before Start waits, and comes after Started.
+func TestNothingRunsBeforeStart(t *testing.T) {
+	bubble(t, func(t *testing.T, e *Engine) {
+		var got []any
+		c := &cell{engine: e, incarnation: 1, produce: func() Actor { return hears{&got} }}
+		c.PostUserMessage("early")
+		c.PostSystemMessage(&actor.Stop{})
+		require.False(t, c.scheduled)
+		e.mu.Lock()
+		e.nursery, e.newest, e.live = c, c, 1
+		_, err := e.root.SpawnNamed(e.props, e.prefix+"a")
+		e.mu.Unlock()
+		require.NoError(t, err)
+		<-c.done()
+		synctest.Wait()
+		require.Equal(t, []any{Started{}, Stopping{}, Stopped{}}, got)
+	})
+}
+
+// hears is an actor that writes down what it receives.
+type hears struct{ got *[]any }
+
+// Receive writes it down.
+func (h hears) Receive(_ *Context, msg any) { *h.got = append(*h.got, msg) }
+
+// Messages do not wake one that waits for its restart: it could only go to sleep again.
+func TestMessagesDoNotWakeWhatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, e *Engine) {
+		e.supervisor = &verdicts{left: []Verdict{{Restart: true, After: time.Hour}}}
+		r, err := e.Spawn("a", func() Actor { return fails{} })
+		require.NoError(t, err)
+		r.Tell("fail")
+		synctest.Wait()
+		c := r.cell()
+		require.Equal(t, phaseWaiting, c.phase)
+		r.Tell(1)
+		require.False(t, c.scheduled)
+		require.Equal(t, 1, c.UserMessageCount())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Zero(t, c.UserMessageCount())
+	})
+}
+
+// fails is an actor that fails on text.
+type fails struct{}
+
+// Receive fails on text.
+func (fails) Receive(_ *Context, msg any) {
+	if text, ok := msg.(string); ok {
+		panic(text)
+	}
+}
+
 // forbidden is a proto.actor supervisor that must not be asked for anything.
 type forbidden struct{ t *testing.T }
 
@@ -139,7 +194,7 @@ func TestHazardA10GuardianNeverEscalates(t *testing.T) {
 			guardian{}.HandleFailure(e.system, forbidden{t}, c.pid(), nil, "reason", c.trouble.fault)
 			require.Equal(t, phaseWaiting, c.phase)
 			e.pool.add(c)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			require.Equal(t, name == "park", c.gone)
 		}

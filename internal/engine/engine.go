@@ -65,8 +65,9 @@ type Engine struct {
 	nursery  *cell      // the cell that is being spawned
 	newest   *cell      // of the live ones
 	live     int
+	leaving  int // no longer live, but still telling others that they have ended
 	stopping bool
-	stopped  chan struct{} // closed when stopping and none is live
+	stopped  chan struct{} // closed when stopping and none is live or leaving
 }
 
 // New returns an engine. It starts nothing; an engine in which nothing was spawned need not be stopped.
@@ -112,7 +113,7 @@ func New(cfg Config) (*Engine, error) {
 // failure that the Supervisor answers with a restart; a panic in it is a failure like any other. The name is free again when
 // Done is closed. Errors are ErrNameTaken and ErrStopped, and one for an empty name or a nil produce.
 //
-// It costs 2 to 9 µs and about 450 B.
+// It costs some 8 µs, most of them in proto.actor's registry, and about 450 B for as long as the actor lives.
 func (e *Engine) Spawn(name string, produce func() Actor) (*Ref, error) {
 	if name == "" || produce == nil {
 		return nil, fmt.Errorf("engine: spawn of %q: name and produce must be given", name)
@@ -166,30 +167,32 @@ func (e *Engine) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.live == 0 {
-			return nil
+		waitsFor := "others' code"
+		if e.newest != nil {
+			waitsFor = fmt.Sprintf("actor %q", e.newest.name())
 		}
 		for c := e.newest; c != nil; c = c.older {
 			c.ask(askStop)
 		}
-		return fmt.Errorf("engine: stop: %d actors still live, %q the newest: %w", e.live, e.newest.name(), context.Cause(ctx))
+		return fmt.Errorf("engine: stop: %d actors still live, waiting for %s: %w", e.live+e.leaving, waitsFor, context.Cause(ctx))
 	}
 }
 
 // stopNext, under mu, goes on with a stop.
 func (e *Engine) stopNext() {
-	if e.newest != nil {
+	switch {
+	case e.newest != nil:
 		e.newest.dismiss()
-		return
+	case e.leaving == 0:
+		if e.owned {
+			e.system.Shutdown()
+		}
+		close(e.stopped)
 	}
-	if e.owned {
-		e.system.Shutdown()
-	}
-	close(e.stopped)
 }
 
-// remove takes a cell that has ended off the list.
-func (e *Engine) remove(c *cell) {
+// unlink takes a cell that has ended off the list. It is leaving until left.
+func (e *Engine) unlink(c *cell) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c.newer != nil {
@@ -202,6 +205,14 @@ func (e *Engine) remove(c *cell) {
 	}
 	c.newer, c.older = nil, nil
 	e.live--
+	e.leaving++
+}
+
+// left says that a cell that was leaving has left.
+func (e *Engine) left() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.leaving--
 	if e.stopping {
 		e.stopNext()
 	}
@@ -218,19 +229,13 @@ func (e *Engine) Len() int {
 }
 
 // guard runs somebody else's code, in which a panic does us no harm.
-func (e *Engine) guard(fn func()) {
+func (e *Engine) guard(what string, fn func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			e.logger.Error("engine: told of a dead letter, it failed", slog.Any("reason", reason), slog.String("stack", string(debug.Stack())))
+			e.logger.Error("engine: "+what+" made others' code panic", slog.Any("reason", reason), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	fn()
-}
-
-func (e *Engine) forget(r *Ref) {
-	if f, ok := e.supervisor.(Forgetter); ok {
-		e.guard(func() { f.Forget(r) })
-	}
 }
 
 // restarter is the Supervisor of an engine that was given none.

@@ -95,7 +95,7 @@ func TestRootMiddlewareOfTheUserDoesNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger := actortest.Logger(t)
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
-		system.Root.WithSpawnMiddleware(func(next actor.SpawnFunc) actor.SpawnFunc {
+		system.Root.WithSpawnMiddleware(func(actor.SpawnFunc) actor.SpawnFunc {
 			return func(*actor.ActorSystem, string, *actor.Props, actor.SpawnerContext) (*actor.PID, error) {
 				return nil, errors.New("not through here")
 			}
@@ -116,6 +116,7 @@ func TestStopIsNewestFirst(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
 		l := &log{}
 		var oldest *engine.Ref
+		var heard *log
 		for i := range 10 {
 			note := func(c *engine.Context) {
 				l.add(c.Self().Name())
@@ -125,8 +126,7 @@ func TestStopIsNewestFirst(t *testing.T) {
 			}
 			ref, got := spawn(t, e, fmt.Sprint(i), recorder{onStop: note})
 			if i == 0 {
-				oldest = ref
-				defer func() { require.Len(t, got.all(), 9+3, "the oldest hears them all") }()
+				oldest, heard = ref, got
 			}
 			if i == 5 {
 				ref.Stop()
@@ -136,6 +136,7 @@ func TestStopIsNewestFirst(t *testing.T) {
 		require.Equal(t, 9, e.Len())
 		require.NoError(t, e.Stop(t.Context()))
 		require.Equal(t, list("5", "9", "8", "7", "6", "4", "3", "2", "1", "0"), l.all())
+		require.Len(t, heard.all(), 9+3, "the oldest hears them all, between Started and Stopping")
 		require.Zero(t, e.Len())
 		_, err := e.Spawn("late", func() engine.Actor { return nil })
 		require.ErrorIs(t, err, engine.ErrStopped)
@@ -177,7 +178,7 @@ func TestStopWhenContextIsOver(t *testing.T) {
 		spawn(t, e, "newer", recorder{onEnd: func(*engine.Context) { <-release }})
 		err := e.Stop(within(t, time.Second))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, `engine: stop: 2 actors still live, "newer" the newest: context deadline exceeded`)
+		require.EqualError(t, err, `engine: stop: 2 actors still live, waiting for actor "newer": context deadline exceeded`)
 		<-older.Done() // it waits for nobody any more
 		require.Error(t, e.Stop(within(t, time.Second)))
 		close(release)

@@ -12,7 +12,7 @@ import (
 type trouble struct {
 	held   queue // behind the closed gate
 	fault  *fault
-	timer  *time.Timer // of the restart that the cell waits for
+	timer  *time.Timer // of the last restart that the cell waited, or waits, for
 	judged bool        // the supervisor has been asked about this cell
 }
 
@@ -136,7 +136,7 @@ func (c *cell) settle(v Verdict) {
 // reawake asks for the restart that incarnation waits for, if it still does.
 func (c *cell) reawake(incarnation uint32) {
 	c.mu.Lock()
-	run := !c.gone && c.asleep && c.incarnation == incarnation && c.askLocked(askRestart)
+	run := !c.gone && c.incarnation == incarnation && c.askLocked(askRestart)
 	c.mu.Unlock()
 	if run {
 		c.engine.pool.add(c)
@@ -145,7 +145,6 @@ func (c *cell) reawake(incarnation uint32) {
 
 // restart tells the old instance, if there is one, that it is being replaced.
 func (c *cell) restart() {
-	c.stopTimer()
 	c.phase = phaseRestarting
 	c.tell(Restarting{})
 	c.replace()
@@ -176,13 +175,6 @@ func (c *cell) pushFront(raw any) {
 	c.work.prepend(&c.engine.pool.depot, &q)
 }
 
-func (c *cell) stopTimer() {
-	if c.trouble != nil && c.trouble.timer != nil {
-		c.trouble.timer.Stop()
-		c.trouble.timer = nil
-	}
-}
-
 // tell gives the instance, if there is one, a lifecycle message.
 func (c *cell) tell(msg any) {
 	if c.actor != nil {
@@ -211,7 +203,9 @@ func (c *cell) obey() {
 // phase as it is and takes up the next.
 func (c *cell) end() {
 	if c.phase < phaseStopping {
-		c.stopTimer()
+		if c.trouble != nil && c.trouble.timer != nil {
+			c.trouble.timer.Stop()
+		}
 		c.phase = phaseStopping
 		c.tell(Stopping{})
 	}
@@ -229,8 +223,15 @@ func (c *cell) end() {
 		c.gone = true
 		c.mu.Unlock()
 	}
-	c.drain()
-	c.leave()
+	if c.phase == phaseGone {
+		c.drain()
+		c.beForgotten()
+		c.phase = phaseEnded
+		c.engine.unlink(c)
+		c.announce()
+	}
+	c.actor, c.produce, c.trouble = nil, nil, nil
+	c.engine.left()
 }
 
 // drain sends what is left to dead letters. Nothing is added any more.
@@ -256,33 +257,32 @@ func (c *cell) drain() {
 	c.in.release(d)
 }
 
-// leave tells whoever waits for the end, and lets go of everything.
-func (c *cell) leave() {
+// beForgotten tells the supervisor, if it knows the actor.
+func (c *cell) beForgotten() {
+	if f, ok := c.engine.supervisor.(Forgetter); ok && c.trouble != nil && c.trouble.judged {
+		c.trouble.judged = false
+		c.engine.guard("forgetting an actor", func() { f.Forget(c.ref()) })
+	}
+}
+
+// announce tells whoever waits for the end.
+func (c *cell) announce() {
 	c.mu.Lock()
 	c.ended = true
-	var watchers []*cell
-	var system []any
-	if x := c.extras; x != nil {
-		watchers, system = x.watchers, x.system
-		x.watchers, x.system = nil, nil
-		if x.done != nil {
-			close(x.done)
-			x.done = nil
-		}
+	var x extras
+	if c.extras != nil {
+		x, c.extras = *c.extras, nil
 	}
 	c.mu.Unlock()
-	for _, msg := range system {
-		c.postSystem(msg)
+	if x.done != nil {
+		close(x.done)
 	}
-	for _, w := range watchers {
+	for _, w := range x.watchers {
 		w.PostUserMessage(Terminated{c.ref()})
 	}
-	judged := c.trouble != nil && c.trouble.judged
-	c.actor, c.produce, c.trouble = nil, nil, nil
-	if judged {
-		c.engine.forget(c.ref())
+	for _, msg := range x.system {
+		c.postSystem(msg)
 	}
-	c.engine.remove(c)
 }
 
 // lost makes a dead letter of a message, and tells it so.
@@ -293,10 +293,10 @@ func (c *cell) lost(raw any, why error) {
 		return // nobody's loss
 	}
 	if u, ok := msg.(Undeliverable); ok {
-		c.engine.guard(func() { u.Undelivered(fmt.Errorf("%w: %s", why, c.name())) })
+		c.engine.guard("Undelivered", func() { u.Undelivered(fmt.Errorf("%w: %s", why, c.name())) })
 	}
 	if r, ok := raw.(*redelivery); ok {
 		raw = r.raw
 	}
-	c.engine.guard(func() { c.engine.system.DeadLetter.SendUserMessage(c.pid(), raw) })
+	c.engine.guard("a dead letter", func() { c.engine.system.DeadLetter.SendUserMessage(c.pid(), raw) })
 }

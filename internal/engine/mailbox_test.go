@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,7 +55,7 @@ func TestStopGoesBeforeMessagesThatWait(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
 		dead := deadLetters(t, e)
 		ref, got := spawn(t, e, "a", recorder{onEnd: func(c *engine.Context) { c.Self().Tell("last words") }})
-		ref.Tell(do(func(c *engine.Context) {
+		ref.Tell(do(func(*engine.Context) {
 			for i := range 500 {
 				ref.Tell(i)
 			}
@@ -112,7 +113,7 @@ func TestOpenedGateLetsThroughInOrder(t *testing.T) {
 		urgent
 		again bool
 	}
-	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+	inTurnsOf(t, []int{1, 2, 256}, func(t *testing.T, e *engine.Engine) {
 		l := &log{}
 		ref, err := e.Spawn("a", func() engine.Actor {
 			return receive(func(c *engine.Context, msg any) {
@@ -140,11 +141,21 @@ func TestOpenedGateLetsThroughInOrder(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, l.all(), "opened and closed at once lets nothing through")
 		ref.Tell(urgent("urgent"))
-		ref.Tell(open{})
 		ref.Tell(4)
+		ref.Tell(open{})
 		synctest.Wait()
 		require.Equal(t, list(urgent("urgent"), 1, 2, 3, 4), l.all())
 	})
+}
+
+// inTurnsOf runs body in a bubble for each throughput.
+func inTurnsOf(t *testing.T, throughputs []int, body func(t *testing.T, e *engine.Engine)) {
+	t.Helper()
+	for _, n := range throughputs {
+		t.Run(fmt.Sprint("throughput=", n), func(t *testing.T) {
+			actortest.With(t, engine.Config{Throughput: n}, body)
+		})
+	}
 }
 
 func TestStopDrainsWhatAClosedGateHolds(t *testing.T) {
@@ -205,7 +216,7 @@ func TestUndeliverable(t *testing.T) {
 }
 
 func TestQuestion(t *testing.T) {
-	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+	synctest.Test(t, func(t *testing.T) {
 		q := engine.NewQuestion[int]()
 		_, err := q.Wait(within(t, time.Second))
 		require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -65,7 +65,7 @@ func TestPoolRunsInOrder(t *testing.T) {
 }
 
 // The dispatcher must drop nothing: a mailbox whose turn is lost is stuck for ever.
-func TestHazardDispatcherNeverDrops(t *testing.T) {
+func TestHazardDispatcherNeverDrops(*testing.T) {
 	p := &pool{limit: 2}
 	const producers, each = 8, 20_000
 	var ran, producing sync.WaitGroup
@@ -81,7 +81,7 @@ func TestHazardDispatcherNeverDrops(t *testing.T) {
 	ran.Wait()
 }
 
-func TestHazardGoexitEndsNoWorker(t *testing.T) {
+func TestHazardGoexitEndsNoWorker(*testing.T) {
 	p := &pool{limit: 2}
 	const tasks = 10_000
 	var ran sync.WaitGroup

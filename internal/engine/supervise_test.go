@@ -157,7 +157,7 @@ func TestBackOffRestartKeepsTheMailbox(t *testing.T) {
 			got.add(time.Since(start))
 			got.add(c.Incarnation())
 		}))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, list(engine.Restarting{}, engine.Started{}, "bad", 2, 3, time.Hour, uint64(2)), got.all())
 	})
@@ -189,8 +189,14 @@ func TestRestartFromOutsideEndsTheWait(t *testing.T) {
 		tellAll(ref, "bad", 1)
 		synctest.Wait()
 		system(t, e, ref).SendSystemMessage(ref.PID(), &actor.Restart{})
-		time.Sleep(2 * time.Hour)
-		require.Equal(t, list(engine.Restarting{}, engine.Started{}, 1), got.all(), "and the timer restarts nobody again")
+		time.Sleep(30 * time.Minute)
+		require.Equal(t, list(engine.Restarting{}, engine.Started{}, 1), got.all())
+
+		ref.Tell(do(func(*engine.Context) { panic("again") }))
+		time.Sleep(45 * time.Minute)
+		require.Empty(t, got.all(), "the timer of the first failure is nobody's any more")
+		time.Sleep(15*time.Minute + time.Second)
+		require.Equal(t, list(engine.Restarting{}, engine.Started{}), got.all())
 	})
 }
 
@@ -213,6 +219,34 @@ func TestParkedActorStops(t *testing.T) {
 	})
 	require.Len(t, s.forgot, 1, "an actor that never failed is not forgotten")
 }
+
+func TestSupervisorThatFailsToForget(t *testing.T) {
+	for name, what := range unwinders {
+		t.Run(name, func(t *testing.T) {
+			actortest.With(t, engine.Config{Supervisor: forgetful{what}}, func(t *testing.T, e *engine.Engine) {
+				watcher, told := spawn(t, e, "w")
+				ref, _ := spawn(t, e, "a")
+				watcher.Tell(do(func(c *engine.Context) { c.Watch(ref) }))
+				synctest.Wait()
+				done := ref.Done()
+				ref.Tell(do(func(*engine.Context) { panic("park me") }))
+				<-done
+				synctest.Wait()
+				require.Equal(t, 1, e.Len())
+				require.Equal(t, list(engine.Started{}, engine.Terminated{Ref: ref}), told.all())
+			})
+		})
+	}
+}
+
+// forgetful is a Supervisor that parks, and fails when it is to forget.
+type forgetful struct{ fail do }
+
+// Failed parks.
+func (forgetful) Failed(engine.Failure) engine.Verdict { return engine.Verdict{} }
+
+// Forget fails.
+func (f forgetful) Forget(*engine.Ref) { f.fail(nil) }
 
 func TestFailuresOutsideMessages(t *testing.T) {
 	boom := errors.New("boom")

@@ -25,6 +25,7 @@ const (
 	phaseStopped                 // Stopped is being told
 	phaseLeaving                 // proto.actor forgets the actor
 	phaseGone                    // what is left goes to dead letters
+	phaseEnded                   // everybody who waits for the end is being told
 )
 
 // gate is whether messages that are not Urgent are held back.

@@ -142,10 +142,9 @@ func TestForeignWatcher(t *testing.T) {
 	})
 }
 
-// One that watches while the actor drains, when proto.actor has forgotten it already, is told as well.
+// One that watches while the actor ends is told as well, even when proto.actor has forgotten the actor already.
 func TestWatchDuringTheEnd(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
-		ref, _ := spawn(t, e, "a")
 		l := &log{}
 		root := e.System().Root
 		foreign := root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -153,19 +152,23 @@ func TestWatchDuringTheEnd(t *testing.T) {
 				l.add(msg.Who.Id)
 			}
 		}))
-		process := system(t, e, ref)
-		watch := &actor.Watch{Watcher: foreign}
-		ref.Tell(do(func(*engine.Context) {
-			ref.Tell(onLoss(func() { process.SendSystemMessage(ref.PID(), watch) }))
+		var process actor.Process
+		watch := do(func(c *engine.Context) { process.SendSystemMessage(c.Self().PID(), &actor.Watch{Watcher: foreign}) })
+		ref, _ := spawn(t, e, "a", recorder{onStop: watch})
+		process = system(t, e, ref)
+		ref.Tell(do(func(c *engine.Context) {
+			ref.Tell(onLoss(func() { watch(c) }))
 			ref.Stop()
 		}))
 		<-ref.Done()
 		synctest.Wait()
-		require.Equal(t, list(ref.PID().Id), l.all())
-		process.SendSystemMessage(ref.PID(), watch)
+		id := ref.PID().Id
+		require.Equal(t, list(id, id), l.all(), "in Stopped, and when its mailbox is drained")
+
+		process.SendSystemMessage(ref.PID(), &actor.Watch{Watcher: foreign})
 		process.SendSystemMessage(ref.PID(), &actor.Stop{})
 		synctest.Wait()
-		require.Equal(t, list(ref.PID().Id), l.all())
+		require.Equal(t, list(id), l.all(), "and afterwards")
 		root.Stop(foreign)
 		synctest.Wait()
 	})
