@@ -20,7 +20,7 @@ func (a *Actor) step() {
 	a.again = false
 	now := a.deps.Clock.Now()
 	job := a.m.Definition().Job
-	missing := !a.deps.Runner.Has(job)
+	missing := !a.deps.Runner.Has(job) && !a.m.Finished()
 	a.m.Without(missing)
 	if missing != a.saidJob {
 		a.saidJob = missing

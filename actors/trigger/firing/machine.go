@@ -91,6 +91,11 @@ func (m *Machine) Running() int { return len(m.running) }
 // Waiting counts the keys that are decided and wait for their (next) attempt.
 func (m *Machine) Waiting() int { return len(m.waiting) + len(m.asks) }
 
+// Finished says that nothing will ever be due by itself, and nothing waits or runs.
+func (m *Machine) Finished() bool {
+	return m.st.Next.IsZero() && !m.st.Awaiting && m.Waiting() == 0 && len(m.running) == 0 && len(m.ended) == 0
+}
+
 // Generation is that of the wake that counts.
 func (m *Machine) Generation() uint64 { return m.gen }
 
