@@ -1,4 +1,4 @@
-// Package deptest proves the arrows of the house: which package may import what. See DESIGN's layout in docs/architecture.md.
+// Package deptest proves the arrows of the house: which package may import what. The arrows are drawn in docs/architecture.md.
 package deptest
 
 import (
