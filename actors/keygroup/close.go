@@ -156,8 +156,17 @@ func (k *key[K, V, A]) leave() bool {
 	return gone
 }
 
-// stopped is the actor's end: after leave, or from outside. Nobody waits for it in vain.
+// stopped is the actor's end: after leave, or from outside. Nobody waits for it in vain, whatever the accumulator does now.
 func (k *key[K, V, A]) stopped() {
+	defer func() {
+		for _, w := range k.flushes {
+			w.latch.part(ErrStopped)
+		}
+		k.inherit()
+		if k.closing != nil {
+			k.closing.part(nil)
+		}
+	}()
 	k.mu.Lock()
 	outside := !k.gone
 	k.gone = true
@@ -167,12 +176,5 @@ func (k *key[K, V, A]) stopped() {
 		k.drain()
 		k.perform(k.state.Abandon())
 		k.settle()
-	}
-	for _, w := range k.flushes {
-		w.latch.part(ErrStopped)
-	}
-	k.inherit()
-	if k.closing != nil {
-		k.closing.part(nil)
 	}
 }

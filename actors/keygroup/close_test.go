@@ -273,7 +273,7 @@ func TestAKeyThatIsStoppedFromOutsideLosesNothingSilently(t *testing.T) {
 
 func TestAKeyThatIsStoppedWhileItWaitsForAWorkerGivesItBack(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
-		w := newWorld(t, e, Config{Workers: 1}, func(_ context.Context, b *Batch[string, []int]) error {
+		w := newWorld(t, e, Config{Workers: 1}, func(context.Context, *Batch[string, []int]) error {
 			time.Sleep(10 * time.Second)
 			return nil
 		})

@@ -72,11 +72,12 @@ type Config struct {
 	// Backoff is the wait between attempts, unless the handler's error asks for another. Zero fields: see its type.
 	Backoff backoff.Policy
 	// IdleAfter is how long a key with nothing to do is remembered: for this to half as long again. 0: 1 min. Short and
-	// keys that come back are made anew each time, a few µs; long and they take memory, about 1 kB each.
+	// keys that come back are made anew each time, a few µs; long and they take memory, about 1.1 kB each.
 	IdleAfter time.Duration
 	// Grace is how long Close, when its context is over, waits for the handlers whose contexts it has cancelled. 0: 1 s.
 	Grace time.Duration
-	// OnDead is told of each dead letter, on a worker; a panic in it is logged. nil: log it.
+	// OnDead is told of each dead letter, on one of the Workers, several at once. It must not wait for the group. A panic
+	// in it is logged. nil: log the dead letter.
 	OnDead func(DeadLetter)
 }
 

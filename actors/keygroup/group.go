@@ -22,6 +22,7 @@ type Group[K comparable, V, A any] struct {
 	handler func(context.Context, *Batch[K, A]) error
 
 	keys     directory[K, V, A]
+	alarm    alarm[*key[K, V, A]]
 	room     admission
 	pool     *workers.Pool
 	counts   counters
@@ -59,6 +60,7 @@ func New[K comparable, V, A any](deps Deps, cfg Config, acc batch.Accumulator[V,
 	if cfg.Delay <= AtOnce {
 		g.rules.Delay = 0
 	}
+	g.alarm.now, g.alarm.epoch = deps.Now, deps.Now()
 	g.keys.seed = maphash.MakeSeed()
 	g.room.limit = int64(cfg.MaxItems)
 	g.closed.done = make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
@@ -28,11 +29,11 @@ type key[K comparable, V, A any] struct {
 	state   batch.State[V, A]
 	taken   []V // out of the inbox, and merged up to merged
 	merged  int
-	at      time.Time // arrival of taken[merged]
-	timer   *time.Timer
-	dead    uint64 // items in dead letters; their room is given back when OnDead has returned
-	burying int    // of them: items for which it has not
-	freed   uint64 // items whose room was given back here
+	at      time.Time     // arrival of taken[merged]
+	alarmed atomic.Uint64 // generation of the tick that the alarm is set for
+	dead    uint64        // items in dead letters; their room is given back when OnDead has returned
+	burying int           // of them: items for which it has not
+	freed   uint64        // items whose room was given back here
 	flushes []waiting
 	closing *latch      // told when the actor has stopped
 	heir    *heir[K, A] // gets what is left, and is told when the actor has stopped or is abandoned
@@ -97,6 +98,7 @@ func (k *key[K, V, A]) Receive(c *engine.Context, msg any) {
 		k.perform(k.state.Surrender())
 	case abandon:
 		k.perform(k.state.Abandon())
+		k.settle() // before the heir looks
 		k.inherit()
 	case passivate:
 		k.drain()
@@ -124,35 +126,29 @@ func (k *key[K, V, A]) resume() {
 	}
 }
 
-// drain merges what is in the inbox. Effects are performed when all of it is merged, so that a batch that is due at once
-// holds all that is there.
+// drain merges what is in the inbox now. Effects are performed when all of it is merged, so that a batch that is due at
+// once holds all that was there. What comes in meanwhile has its own wake.
 func (k *key[K, V, A]) drain() {
-	var effects []batch.Effect
-	for k.next() {
-		effects = append(effects, k.merge()...)
-	}
+	effects := k.mergeAll() // what an incarnation that failed has left
+	k.mu.Lock()
+	k.inbox, k.taken, k.at = k.taken, k.inbox, k.arrived
+	k.mu.Unlock()
+	effects = append(effects, k.mergeAll()...)
 	k.perform(effects)
 }
 
-// next makes sure that taken holds something to merge, and says whether it does.
-func (k *key[K, V, A]) next() bool {
-	if k.merged < len(k.taken) {
-		return true
+// mergeAll merges all that is taken, and leaves taken empty to be the next inbox.
+func (k *key[K, V, A]) mergeAll() (effects []batch.Effect) {
+	for k.merged < len(k.taken) {
+		effects = append(effects, k.merge()...)
 	}
-	const keep = 256 // items that a spare inbox may hold; a longer one was a burst's
-	spare := k.taken[:0]
+	const keep = 256 // items that an empty inbox may have room for; a larger one was a burst's
 	clear(k.taken)
-	if cap(spare) > keep {
-		spare = nil
+	k.taken, k.merged = k.taken[:0], 0
+	if cap(k.taken) > keep {
+		k.taken = nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.taken, k.merged = spare, 0
-	if len(k.inbox) == 0 {
-		return false
-	}
-	k.inbox, k.taken, k.at = spare, k.inbox, k.arrived
-	return true
+	return effects
 }
 
 // merge adds items to the state until one of them has effects, or panics: then that item is lost, and a dead letter.
@@ -195,9 +191,9 @@ func (k *key[K, V, A]) perform(effects []batch.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case batch.Arm:
-			k.arm(e)
+			g.alarm.set(e.Deadline, k, e.Generation)
 		case batch.Ready:
-			k.disarm()
+			g.alarm.drop(k)
 			if g.pool.TryAcquire() {
 				k.start(e.Generation)
 			} else {
@@ -208,29 +204,21 @@ func (k *key[K, V, A]) perform(effects []batch.Effect) {
 		case *batch.DeadLetter[A]:
 			k.bury(e)
 		case *batch.Left[A]:
-			k.disarm()
+			g.alarm.drop(k)
 			k.handBack(e)
 		case batch.Late:
 			g.counts.late.Add(1)
 		case batch.Stale:
 			g.counts.stale.Add(1)
 		case batch.Idle:
-			k.disarm()
+			g.alarm.drop(k)
 		}
 	}
 }
 
-func (k *key[K, V, A]) arm(a batch.Arm) {
-	k.disarm()
-	k.timer = time.AfterFunc(a.Deadline.Sub(k.group.deps.Now()), func() { k.ref.Tell(tick{a.Generation}) })
-}
+func (k *key[K, V, A]) awaited() *atomic.Uint64 { return &k.alarmed }
 
-func (k *key[K, V, A]) disarm() {
-	if k.timer != nil {
-		k.timer.Stop()
-		k.timer = nil
-	}
-}
+func (k *key[K, V, A]) ring(generation uint64) { k.ref.Tell(tick{generation}) }
 
 // bury has OnDead told of a dead letter. A flush waits for that.
 func (k *key[K, V, A]) bury(e *batch.DeadLetter[A]) {
@@ -265,5 +253,5 @@ func (k *key[K, V, A]) settle() {
 
 // resting says that there is nothing to do but what may be in the inbox.
 func (k *key[K, V, A]) resting() bool {
-	return k.state.Phase() == batch.PhaseIdle && k.burying == 0 && k.merged == len(k.taken)
+	return k.state.Phase() == batch.PhaseIdle && k.burying == 0 && len(k.taken) == 0
 }

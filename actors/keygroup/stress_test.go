@@ -18,6 +18,7 @@ import (
 )
 
 func newEngine(t testing.TB) *engine.Engine {
+	t.Helper()
 	e, err := engine.New(engine.Config{Logger: actortest.Logger(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Stop(bg)) })

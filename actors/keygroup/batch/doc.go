@@ -4,11 +4,14 @@
 // It is pure: time is an argument, nothing here reads a clock, starts a goroutine or knows an actor. Whoever owns a
 // [State] calls its methods one at a time and performs the effects that they return, in their order:
 //
-//	Idle --Add--> Gathering{deadline} --Tick, Flush, Close, or full--> Ready --Start--> Running
-//	Running --Finished, nothing left--> Idle
-//	Running --Finished, data left-----> Ready        (at once: there was progress)
-//	Running --Finished with an error--> BackingOff{deadline} --Tick--> Ready
-//	Running --Finished, attempts used-> a dead letter, then as without an error
+//	Add                              Idle -> Gathering{deadline}
+//	Tick, Flush, Close, or full      Gathering -> Ready
+//	Start                            Ready -> Running
+//	Finished, nothing was gathered   Running -> Idle
+//	Finished, something was          Running -> Ready, at once: there was progress
+//	Finished with an error           Running -> BackingOff{deadline}
+//	Finished, attempts used up       a dead letter, and then as without an error
+//	Tick                             BackingOff -> Ready
 //
 // Each transition that awaits an answer (a tick, a permit, a result) raises the generation. An answer with another
 // generation changes nothing and is reported as [Stale] or [Late].

@@ -250,6 +250,7 @@ func (s *State[V, A]) Close() []Effect {
 		return []Effect{Idle{}}
 	case PhaseGathering:
 		return s.becomeReady(Close)
+	case PhaseReady, PhaseRunning, PhaseBackingOff: // goes on by itself
 	}
 	return nil
 }
@@ -284,6 +285,7 @@ func (s *State[V, A]) Resume() []Effect {
 		return s.becomeReady(s.trigger)
 	case PhaseBackingOff:
 		return s.becomeBackingOff(s.failed, s.deadline)
+	case PhaseIdle, PhaseRunning: // awaits nothing that could be lost
 	}
 	return nil
 }
