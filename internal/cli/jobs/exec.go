@@ -165,8 +165,7 @@ func (e *Exec) verdict(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (stopped: %w)", named, context.Cause(ctx))
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		switch code := exit.ExitCode(); {
 		case slices.Contains(e.c.RetryCodes, code):
 			return qj.Retry(e.c.RetryAfter, named)

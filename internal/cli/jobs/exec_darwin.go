@@ -8,7 +8,7 @@ func awaitExit(pid int) {
 	if err != nil {
 		return // cmd.Wait waits instead
 	}
-	defer syscall.Close(queue)
+	defer func() { _ = syscall.Close(queue) }()
 	var change, event [1]syscall.Kevent_t
 	syscall.SetKevent(&change[0], pid, syscall.EVFILT_PROC, syscall.EV_ADD|syscall.EV_ONESHOT)
 	change[0].Fflags = syscall.NOTE_EXIT

@@ -37,7 +37,7 @@ func (p pipe) pids(t *testing.T) []int {
 	n, err := p.f.Read(b)
 	require.NoError(t, err)
 	var all []int
-	for _, field := range strings.Fields(string(b[:n])) {
+	for field := range strings.FieldsSeq(string(b[:n])) {
 		pid, err := strconv.Atoi(field)
 		require.NoError(t, err)
 		all = append(all, pid)
@@ -267,7 +267,7 @@ func TestExecReturnsThoughTheOutputIsHeldByAProcessThatLeft(t *testing.T) {
 func TestExecFindsItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "tool")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\npwd\n"), 0o700))
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\npwd\n"), 0o700)) //nolint:gosec // a program must be executable
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), nil, 0o600))
 
 	for name, c := range map[string]ExecConfig{

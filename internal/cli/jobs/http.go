@@ -89,7 +89,7 @@ func (h *HTTP) Do(ctx context.Context, w Work) ([]byte, error) {
 	if err != nil {
 		return nil, h.failed(ctx, err, hide)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	out := newTail(hide)
 	_, readErr := io.Copy(out, resp.Body)
 	err = h.verdict(resp)
@@ -234,8 +234,7 @@ func (h *HTTP) failed(ctx context.Context, err error, hide []string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%v: %w", h, context.Cause(ctx))
 	}
-	var quoting *url.Error
-	if errors.As(err, &quoting) {
+	if quoting, ok := errors.AsType[*url.Error](err); ok {
 		err = quoting.Err
 	}
 	return fmt.Errorf("%v: %s", h, maskText(err.Error(), hide))

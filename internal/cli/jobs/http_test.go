@@ -44,7 +44,7 @@ func TestHTTPTellsWhatTheRunIs(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		got <- seen{r.Method, r.URL.RequestURI(), string(body), r.Header}
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprint(w, "made")
+		_, _ = fmt.Fprint(w, "made")
 	})
 	run := Work{
 		Trigger: "nightly", Key: "billing/nightly/1.1.0/slot/2026-01-02T03:04:05Z", Fence: 7, Attempt: 2,
@@ -150,7 +150,7 @@ func TestHTTPStatusDecides(t *testing.T) {
 func TestHTTPRedirects(t *testing.T) {
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprint(w, r.Method, " ", string(body), " ", r.Header.Get("X-Key"), r.Header.Get("Referer"), r.Header.Get("Idempotency-Key"))
+		_, _ = fmt.Fprint(w, r.Method, " ", string(body), " ", r.Header.Get("X-Key"), r.Header.Get("Referer"), r.Header.Get("Idempotency-Key"))
 	})
 	mux := http.NewServeMux()
 	for path, to := range map[string]string{"/far": other.URL + "/x", "/near": "/end", "/loop": "/loop", "/odd": "ftp://127.0.0.1/x"} {
@@ -159,7 +159,7 @@ func TestHTTPRedirects(t *testing.T) {
 	mux.Handle("/see", http.RedirectHandler("/end", http.StatusSeeOther))
 	mux.HandleFunc("/end", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprint(w, r.Method, " ", string(body), " ", r.Header.Get("X-Key"), r.Header.Get("Referer"))
+		_, _ = fmt.Fprint(w, r.Method, " ", string(body), " ", r.Header.Get("X-Key"), r.Header.Get("Referer"))
 	})
 	s := serve(t, mux.ServeHTTP)
 	for _, c := range []struct {
@@ -194,7 +194,7 @@ func TestHTTPRedirects(t *testing.T) {
 func TestHTTPSecretsAreSentAndNeverShown(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		fmt.Fprintln(w, r.Header.Get("Authorization"), r.Header.Get("X-Token"), r.URL, user, password)
+		_, _ = fmt.Fprintln(w, r.Header.Get("Authorization"), r.Header.Get("X-Token"), r.URL, user, password)
 		if r.URL.Path == "/fail" {
 			panic(http.ErrAbortHandler)
 		}
@@ -261,7 +261,7 @@ func TestHTTPWithoutAWholeAnswerFollowsThePolicy(t *testing.T) {
 	s := serve(t, mux.ServeHTTP)
 	t.Cleanup(func() { close(hang) })
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	nobody := "http://" + l.Addr().String()
 	require.NoError(t, l.Close())
@@ -310,7 +310,7 @@ func TestHTTPThatIsStoppedFailsWithTheReason(t *testing.T) {
 func TestHTTPEndlessAnswerIsBounded(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 3000 {
-			fmt.Fprintf(w, "%099d\n", i)
+			_, _ = fmt.Fprintf(w, "%099d\n", i)
 		}
 	})
 	out, err := newHTTP(t, HTTPConfig{URL: literal(s.URL)}).Do(t.Context(), Work{})
@@ -320,7 +320,7 @@ func TestHTTPEndlessAnswerIsBounded(t *testing.T) {
 }
 
 func TestHTTPVerifiesTheServer(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)

@@ -148,13 +148,17 @@ func redacted(u *url.URL) string {
 
 // isToken says whether a text may be the name of a header (RFC 9110).
 func isToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
-			strings.ContainsRune("!#$%&'*+-.^_`|~", r))
-	}) < 0
+	const others = "!#$%&'*+-.^_`|~"
+	for _, r := range s {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		if !letter && (r < '0' || r > '9') && !strings.ContainsRune(others, r) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // isHeaderText says whether a text may be the value of a header.
 func isHeaderText(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }

@@ -55,7 +55,7 @@ func helperNode() {
 
 // helperLeave starts a process that is in a session of its own and holds the standard output open.
 func helperLeave() {
-	cmd := exec.Command("/bin/sh", "-c", `echo $$ >"$PIPE"; exec sleep 1000`)
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", `echo $$ >"$PIPE"; exec sleep 1000`)
 	cmd.Stdout = os.Stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -22,8 +22,8 @@ func NodeID(store string) (string, error) {
 
 // realPath resolves the symbolic links in as much of an absolute path as exists.
 func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
 	}
 	dir := filepath.Dir(path)
 	if dir == path {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +17,8 @@ import (
 func helper(t *testing.T, part string, env ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(env, helperVar+"="+part, "PATH="+DefaultPath, "GORACE="+noExitSleep.Literal)
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = slices.Concat(env, []string{helperVar + "=" + part, "PATH=" + DefaultPath, "GORACE=" + noExitSleep.Literal})
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -102,7 +103,7 @@ func mustStart(t *testing.T, pid int) uint64 {
 }
 
 func TestOrphanWhosePidIsAnothersNow(t *testing.T) {
-	victim := exec.Command("/bin/sleep", "1000")
+	victim := exec.CommandContext(t.Context(), "/bin/sleep", "1000")
 	require.NoError(t, victim.Start())
 	defer func() {
 		require.NoError(t, victim.Process.Kill())

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -52,7 +53,7 @@ func (t *tail) bytes() []byte {
 	if len(t.buf) == 0 {
 		return nil
 	}
-	b := append(t.buf[t.at:len(t.buf):len(t.buf)], t.buf[:t.at]...)
+	b := slices.Concat(t.buf[t.at:], t.buf[:t.at])
 	from := max(0, len(b)-MaxOutput)
 	out := mask(b, t.hide, from)
 	cut := max(0, len(out)-MaxOutput) // a mask may be longer than what it hides

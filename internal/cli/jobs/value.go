@@ -68,7 +68,7 @@ func (v Value) readFile(field string) (string, error) {
 	if err != nil {
 		return no(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(io.LimitReader(f, MaxSecret+2)) // the line break does not count
 	if err != nil {
 		return no(err)

@@ -179,6 +179,13 @@ func TestParseOfAThousandTriggersIsQuick(t *testing.T) {
 	require.Len(t, f.Triggers, 1000)
 }
 
+func TestParseOfManyBracketsIsQuick(t *testing.T) {
+	for _, s := range []string{"[", "{a: ", "- ", "? "} { // left to the parser, each takes minutes when it is long
+		_, err := Parse("node.yaml", []byte(strings.Repeat(s, 20_000)))
+		require.ErrorContains(t, err, "nested too deep")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob(examples + "/*.yaml")
 	require.NoError(f, err)

@@ -22,7 +22,8 @@ var refused = []struct {
 	{"a control character", "store: {kind: memory}\x00", []string{"1:22: the text is not UTF-8: want UTF-8 without control characters"}},
 	{"two documents", "store: {kind: memory}\n---\ntriggers: []\n", []string{"3:1: a second document: want one"}},
 	{"a directive", "%YAML 1.2\n---\ntriggers: []\n", []string{"1:1: a directive: want none"}},
-	{"nested too deep", "triggers: " + strings.Repeat("[", 100_000), []string{"1:43: lists and mappings are nested too deep: want at most 32"}},
+	{"nested too deep", "triggers: " + strings.Repeat("[", 40), []string{"1:43: lists and mappings are nested too deep: want at most 32"}},
+	{"nested too deep on a line", "triggers:\n" + strings.Repeat("- ", 40) + "x\n", []string{"2:65: lists and mappings are nested too deep: want at most 32"}},
 	{"a list", "- id: a\n", []string{"1:1: a list: want a mapping"}},
 	{"a text", "hello\n", []string{"1:1: a text: want a mapping"}},
 
