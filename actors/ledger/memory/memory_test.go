@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) claim.Store { return memory.New() })
+	storetest.Run(t, func(*testing.T) claim.Store { return memory.New(memory.TxBound(time.Second)) })
 }
 
 func TestArrows(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -29,7 +30,7 @@ func TestStore(t *testing.T) {
 func TestDurableStore(t *testing.T) { storetest.RunDurable(t, at) }
 
 func at(_ *testing.T, dir string) claim.Store {
-	return New(Config{Path: filepath.Join(dir, "quarterjack.db")})
+	return New(Config{Path: filepath.Join(dir, "quarterjack.db"), TxBound: time.Second})
 }
 
 func TestArrows(t *testing.T) {

@@ -14,6 +14,8 @@
 // committed together with the run that they belong to, and read them in [Store.View]. Names that begin with qj_ are the
 // ledger's; they may be read and not written.
 //
+// The file must lie on a file system of this machine: network file systems do not lock as SQLite needs it.
+//
 // Costs: a lone commit is one fsync (some 1 to 3 ms on an SSD), a thousand at once share it. A slot takes about 300
 // bytes for as long as it is kept, indexes included, plus its key, payload and result. Readers never wait for the
 // writer. The file does not shrink by itself.

@@ -44,7 +44,7 @@ func toBeKilled(path string) int {
 }
 
 func workOff(ctx context.Context, path string) error {
-	s := New(Config{Path: path})
+	s := New(Config{Path: path, TxBound: time.Minute})
 	session, err := s.Open(ctx)
 	if err != nil {
 		return err

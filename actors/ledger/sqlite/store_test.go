@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"fmt"
@@ -71,15 +72,14 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	said := make([]byte, len("open\n"))
-	_, err = out.Read(said)
+	said, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	require.Equal(t, "open\n", string(said))
+	require.Equal(t, "open\n", said)
 
 	s := New(Config{Path: path})
 	_, err = s.Open(t.Context())
 	require.ErrorIs(t, err, claim.ErrLocked)
-	require.ErrorContains(t, err, fmt.Sprintf("process %d (sqlite.test) on ", c.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("process %d (%s) on ", c.Process.Pid, filepath.Base(os.Args[0])))
 	require.ErrorContains(t, err, "since 20")
 
 	link := filepath.Join(t.TempDir(), "link.db")

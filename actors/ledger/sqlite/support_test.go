@@ -29,6 +29,9 @@ func openStore(t *testing.T, cfg Config) *fixture {
 	if cfg.Path == "" {
 		cfg.Path = filepath.Join(t.TempDir(), "quarterjack.db")
 	}
+	if cfg.TxBound == 0 {
+		cfg.TxBound = time.Minute // on a busy machine a closure that does nothing may take long
+	}
 	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	f := &fixture{Store: New(cfg), t: t, path: cfg.Path}
 	session, err := f.Open(t.Context())
