@@ -256,7 +256,7 @@ func TestATxIsDeadAfterwards(t *testing.T) {
 	require.NoError(t, f.apply(commit("a", func(_ context.Context, tx Tx) error { kept = tx; return nil }))[0].Err)
 	_, err := kept.ExecContext(t.Context(), "DELETE FROM fines")
 	require.ErrorIs(t, err, sql.ErrTxDone)
-	_, err = kept.QueryContext(t.Context(), "SELECT 1") //nolint:gocritic,rowserrcheck // there are no rows
+	_, err = kept.QueryContext(t.Context(), "SELECT 1") //nolint:gocritic,rowserrcheck,sqlclosecheck // there are no rows
 	require.ErrorIs(t, err, sql.ErrTxDone)
 	var n int
 	require.Error(t, kept.QueryRowContext(t.Context(), "SELECT 1").Scan(&n))
@@ -271,7 +271,7 @@ func TestAStatementWhoseContextIsOver(t *testing.T) {
 	require.NoError(t, f.apply(commit("a", func(ctx context.Context, tx Tx) error {
 		_, err := tx.ExecContext(over, "DELETE FROM fines")
 		assert.ErrorIs(t, err, why)
-		_, err = tx.QueryContext(over, "SELECT 1") //nolint:gocritic,rowserrcheck // there are no rows
+		_, err = tx.QueryContext(over, "SELECT 1") //nolint:gocritic,rowserrcheck,sqlclosecheck // there are no rows
 		assert.ErrorIs(t, err, why)
 		var n int
 		assert.ErrorIs(t, tx.QueryRowContext(over, "SELECT 1").Scan(&n), context.Canceled)
