@@ -78,7 +78,7 @@ func (m *model) judge(t *testing.T, left map[string][]int) {
 // TestModel drives a group at random, in virtual time: adds, pauses, flushes, handlers that are slow, fail, drop, panic or
 // overstay their time, keys that are forgotten, and a close that may be too short.
 func TestModel(t *testing.T) {
-	for round := range 150 {
+	for round := range 80 {
 		seed := uint64(round)
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			actortest.Bubble(t, func(t *testing.T, e *engine.Engine) { modelRound(t, e, rand.New(rand.NewPCG(seed, 1))) })

@@ -34,7 +34,7 @@ func TestAddsRacingCloseAreAdmittedOrRefusedAndNeverLost(t *testing.T) {
 		{"hasty", func() (context.Context, context.CancelFunc) { return context.WithTimeout(bg, 0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for round := range 30 {
+			for round := range 12 {
 				var handled atomic.Int64
 				g, err := New(Deps{Engine: newEngine(t)}, Config{Name: "race", Delay: time.Millisecond, MaxItems: 500}, batch.Sum[int64]{},
 					func(_ context.Context, b *Batch[int, int64]) error {
@@ -82,7 +82,7 @@ func TestAddsRacingCloseAreAdmittedOrRefusedAndNeverLost(t *testing.T) {
 }
 
 func TestPassivationRacingAddsLosesNothing(t *testing.T) {
-	const producers, items, keys = 8, 3_000, 40
+	const producers, items, keys = 8, 1_000, 40
 	var mu sync.Mutex
 	last := map[string]int{} // per key and producer
 	var handled, disorder int
