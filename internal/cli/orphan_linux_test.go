@@ -31,6 +31,11 @@ triggers:
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(config, []byte(strings.ReplaceAll(string(text), "OUTFILE", out)), 0o600))
 	var last int
+	t.Cleanup(func() {
+		if last != 0 {
+			_ = syscall.Kill(last, syscall.SIGKILL) // where the test failed in between
+		}
+	})
 	for fence := 1; fence <= 3; fence++ {
 		p := start(t, "run", "-config", config)
 		pid := started(t, said, fence)

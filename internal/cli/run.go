@@ -107,7 +107,10 @@ func (n *node) store() claim.Store {
 func (n *node) serve(ctx context.Context) error {
 	if n.file.Node != "" { // the store is ours: whatever runs for this node now was left by a process that is dead
 		killed, err := jobs.SweepOrphans(ctx, n.file.Node)
-		if err != nil {
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			n.log.Warn("programs that an earlier process may have left running cannot be found on this system", "error", err)
+		case err != nil:
 			return fmt.Errorf("programs that an earlier process left running: %w", err)
 		}
 		if killed > 0 {
@@ -186,6 +189,6 @@ func deliver[A any](ctx context.Context, job jobs.Job, name string, b *qj.Batch[
 	if err != nil {
 		return qj.Drop(err)
 	}
-	_, err = job.Do(ctx, jobs.Work{Group: name, Slot: b.First, Key: fmt.Sprintf("%s/%s/%d", name, b.Key, b.Generation), Attempt: b.Attempt, Data: data})
+	_, err = job.Do(ctx, jobs.Work{Group: name, Key: fmt.Sprintf("%s/%s/%d", name, b.Key, b.Generation), Attempt: b.Attempt, Data: data})
 	return err
 }
