@@ -77,7 +77,8 @@ func (r *Reader) View(ctx context.Context, fn func(ctx context.Context, tx Tx) e
 }
 
 // View runs fn over one state of the file, whatever is written meanwhile: for reading tables of yours together, and
-// the ledger's. It delays nobody, but what is written meanwhile cannot be tidied up before it returns.
+// the ledger's. Read through tx only: there are few connections. It delays nobody, but what is written meanwhile cannot be
+// tidied up before it returns.
 func (s *Store) View(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
 	r, done, err := s.reads()
 	if err != nil {

@@ -81,9 +81,10 @@ func (w *writer) allow(action sqlite.AuthorizerActionCode, arg1, arg2, _, _ stri
 		denied = strings.EqualFold(arg2, savepoint)
 	case sqlite.AuthPragma:
 		denied = !reading[strings.ToLower(arg1)]
-	case sqlite.AuthInsert, sqlite.AuthUpdate, sqlite.AuthDelete, sqlite.AuthCreateTable, sqlite.AuthDropTable, sqlite.AuthCreateView, sqlite.AuthDropView:
-		denied = ours(arg1)
-	case sqlite.AuthAlterTable, sqlite.AuthCreateIndex, sqlite.AuthDropIndex, sqlite.AuthCreateTrigger, sqlite.AuthDropTrigger:
+	case sqlite.AuthInsert, sqlite.AuthUpdate, sqlite.AuthDelete, sqlite.AuthDropTable,
+		sqlite.AuthCreateTable, sqlite.AuthCreateTempTable, sqlite.AuthCreateView, sqlite.AuthCreateTempView, sqlite.AuthCreateVTable:
+		denied = ours(arg1) // a temporary one would hide ours
+	case sqlite.AuthAlterTable, sqlite.AuthCreateIndex, sqlite.AuthDropIndex, sqlite.AuthCreateTrigger, sqlite.AuthCreateTempTrigger, sqlite.AuthDropTrigger:
 		denied = ours(arg2)
 	}
 	if denied {

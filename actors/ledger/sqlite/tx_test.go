@@ -62,7 +62,10 @@ func TestWhatAClosureMayNotDo(t *testing.T) {
 		"alter claims":                "ALTER TABLE qj_claims ADD COLUMN x",
 		"index claims":                "CREATE INDEX mine ON qj_claims (job)",
 		"watch claims":                "CREATE TRIGGER mine AFTER UPDATE ON qj_claims BEGIN DELETE FROM fines; END",
+		"watch claims for a while":    "CREATE TEMP TRIGGER mine AFTER UPDATE ON qj_claims BEGIN DELETE FROM fines; END",
 		"take a name of ours":         "CREATE TABLE qj_mine (x)",
+		"hide a table of ours":        "CREATE TEMP TABLE qj_claims (x)",
+		"hide one behind a view":      "CREATE TEMP VIEW qj_claims AS SELECT 1",
 		"do it in a script":           "DELETE FROM fines; COMMIT; DELETE FROM fines",
 	} {
 		t.Run(name, func(t *testing.T) {
