@@ -54,5 +54,6 @@ func stop(t *testing.T, e *engine.Engine) {
 
 // Logger returns a logger to the test's log, which go test shows if the test fails or with -v.
 func Logger(t testing.TB) *slog.Logger {
+	t.Helper()
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }

@@ -82,17 +82,17 @@ func (p *program) history(ctx context.Context, o historyOptions) error {
 	if err != nil {
 		return err
 	}
-	var print printer = &tablePrinter{w: tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0), output: o.output}
+	var to printer = &tablePrinter{w: tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0), output: o.output}
 	if o.json {
-		print = jsonPrinter{json.NewEncoder(p.out)}
+		to = jsonPrinter{json.NewEncoder(p.out)}
 	}
 	err = merge(ctx, r, claim.Query{Namespace: o.namespace, Trigger: o.trigger}, func(e *entry) error {
 		if o.verdict != "" && e.Verdict != o.verdict {
 			return nil
 		}
-		return print.print(e)
+		return to.print(e)
 	})
-	return errors.Join(err, print.end(), r.Close())
+	return errors.Join(err, to.end(), r.Close())
 }
 
 // merge gives records and ranges in the order of their instants, without holding them all.
@@ -137,10 +137,10 @@ type located struct {
 	entry *entry
 }
 
-func locate[T any](list []T, cursor func(T) *claim.Cursor, make func(*T) *entry) []located {
+func locate[T any](list []T, cursor func(T) *claim.Cursor, show func(*T) *entry) []located {
 	var out []located
 	for i := range list {
-		out = append(out, located{cursor(list[i]), make(&list[i])})
+		out = append(out, located{cursor(list[i]), show(&list[i])})
 	}
 	return out
 }

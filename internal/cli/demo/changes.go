@@ -156,17 +156,18 @@ func (s *show) compare(ctx context.Context, in *input) error {
 	return wrong
 }
 
-func each(ctx context.Context, tx sqlite.Tx, query string, fn func(*sql.Rows) error) error {
+func each(ctx context.Context, tx sqlite.Tx, query string, fn func(*sql.Rows) error) (err error) {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		if err := fn(rows); err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	return rows.Err()
 }
 
 // progress tells how many events are applied: as a bar on a terminal, as lines elsewhere.
