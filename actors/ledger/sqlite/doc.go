@@ -16,8 +16,8 @@
 //
 // The file must lie on a file system of this machine: network file systems do not lock as SQLite needs it.
 //
-// Costs: a lone commit is one fsync (some 1 to 3 ms on an SSD), a thousand at once share it. A slot takes about 300
-// bytes for as long as it is kept, indexes included, plus its key, payload and result. Readers never wait for the
+// Costs: a lone commit is one fsync (some 1 to 3 ms on an SSD), a thousand at once share it. A slot that is done takes
+// about 200 bytes for as long as it is kept, indexes included, plus its payload and result. Readers never wait for the
 // writer. The file does not shrink by itself.
 //
 // Files are made with mode 0600 and missing directories with 0700. The schema is versioned; a file from a newer version
