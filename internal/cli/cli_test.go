@@ -57,6 +57,7 @@ func TestASecondProcessIsRefusedAndReadersAreNot(t *testing.T) {
 	dir := filepath.Join(filepath.Dir(config), "data")
 	p := start(t, "run", "-config", config)
 	p.until("msg=hi")
+	p.until("msg=hi") // the second run is claimed in the commit that ends the first
 	code, _, errOut := call(t, "run", "-config", config)
 	require.Equal(t, ExitStore, code)
 	require.Contains(t, errOut, fmt.Sprint(p.cmd.Process.Pid), "it says who")

@@ -134,7 +134,7 @@ func (m *Machine) Resume() bool {
 // Step is what is to be done at now, with at most permits runs started. The list is at most one Persist, then the
 // Emits that stand on it, then a Permit if one is missing, then one Wake.
 func (m *Machine) Step(now time.Time, permits int) []Effect {
-	now = now.Round(0).UTC()
+	now = schedule.Instant(now)
 	m.before = &snapshot{st: m.st, waiting: slices.Clone(m.waiting), running: slices.Clone(m.running),
 		ended: m.ended, asks: m.asks, dirty: m.dirty, resumed: m.resumed}
 	s := step{m: m, now: now, permits: permits, reason: ReasonMisfire}
@@ -233,6 +233,7 @@ func (m *Machine) queued() (n int) {
 }
 
 func (m *Machine) wait(w waiting) {
+	w.due = schedule.Instant(w.due) // as the store keeps it, and as Step compares it
 	i, _ := slices.BinarySearchFunc(m.waiting, w, func(a, b waiting) int {
 		if c := a.due.Compare(b.due); c != 0 {
 			return c
@@ -292,9 +293,10 @@ func (m *Machine) wakeAt(now time.Time, more bool) time.Time {
 
 func (m *Machine) retryAt(e Ended, now time.Time) time.Time {
 	if e.RetryAfter != nil {
-		return now.Add(*e.RetryAfter)
+		return schedule.Instant(now.Add(*e.RetryAfter))
 	}
-	return now.Add(m.def.Backoff.Delay(e.Attempt, backoff.Hash(e.Key.String(), e.Attempt)))
+	wait := m.def.Backoff.Delay(e.Attempt, backoff.Hash(e.Key.String(), e.Attempt))
+	return schedule.Instant(now.Add(wait))
 }
 
 func (m *Machine) fixedDelay() bool { return m.def.Schedule.Kind() == schedule.FixedDelay }

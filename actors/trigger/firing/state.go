@@ -86,7 +86,7 @@ func Begin(def Definition, now time.Time, incarnation, version uint32) State {
 	}
 	st.Start, st.End, st.Interval, st.Repeat = s.Start(), s.End(), s.Period(), s.Count()
 	if st.Start.IsZero() {
-		st.Start = now.Round(0).UTC()
+		st.Start = schedule.Instant(now)
 	}
 	if st.Repeat != schedule.Forever {
 		st.Repeat-- // Quartz counts the repeats after the first
@@ -133,7 +133,7 @@ func (st *State) take(k schedule.Kind) {
 // rest is the end of a fixed delay's run: the next one is due after the pause.
 func (st *State) rest(ended time.Time) {
 	st.Awaiting = false
-	next := ended.Round(0).UTC().Add(st.Interval)
+	next := schedule.Instant(ended).Add(st.Interval)
 	if st.Repeat != schedule.Forever && st.Triggered > st.Repeat || next.After(schedule.Latest) ||
 		!st.End.IsZero() && !next.Before(st.End) {
 		return

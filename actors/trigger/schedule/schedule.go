@@ -39,6 +39,12 @@ var (
 	ErrCron = errors.New("cron schedules come with the next release")
 )
 
+// Resolution is that of instants: finer parts are cut off.
+const Resolution = time.Microsecond
+
+// Instant gives an instant as schedules keep it: in UTC, without a monotonic reading, cut to Resolution.
+func Instant(t time.Time) time.Time { return t.Round(0).UTC().Truncate(Resolution) }
+
 // Earliest and Latest bound every instant that a schedule takes or gives.
 var (
 	Earliest = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -56,7 +62,7 @@ type Schedule struct {
 
 // Once is due one time, at the given instant. An instant that is past is late, not lost: the misfire rule decides.
 func Once(at time.Time) Schedule {
-	return Schedule{kind: OneShot, start: at.Round(0).UTC(), count: 1}
+	return Schedule{kind: OneShot, start: Instant(at), count: 1}
 }
 
 // Every is due at start, start+period, start+2*period and so on: a grid, which neither slow runs nor restarts move.
@@ -77,11 +83,11 @@ func Cron(expr, zone string) Schedule {
 }
 
 // From gives the schedule its first instant.
-func (s Schedule) From(start time.Time) Schedule { s.start = start.Round(0).UTC(); return s }
+func (s Schedule) From(start time.Time) Schedule { s.start = Instant(start); return s }
 
 // Until ends the schedule: a slot at or after this instant is never due (Quartz: the end time of a simple trigger is
 // exclusive).
-func (s Schedule) Until(end time.Time) Schedule { s.end = end.Round(0).UTC(); return s }
+func (s Schedule) Until(end time.Time) Schedule { s.end = Instant(end); return s }
 
 // Times bounds how many slots there are in all: at least 1. Quartz counts repeats, which are one fewer.
 func (s Schedule) Times(n int64) Schedule { s.count = n; return s }
@@ -105,6 +111,9 @@ func (s Schedule) Count() int64 { return s.count }
 func (s Schedule) Validate() error {
 	bad := func(field string, value any, allowed string) error {
 		return fmt.Errorf("%w: %s is %v, %s", ErrBad, field, value, allowed)
+	}
+	if s.period%Resolution != 0 {
+		return bad("period", s.period, "want whole microseconds")
 	}
 	switch s.kind {
 	case None:
