@@ -12,7 +12,7 @@
 //
 // Your own tables may live in the same file: make them in [Store.Update], write them in [Commit], where they are
 // committed together with the run that they belong to, and read them in [Store.View]. Names that begin with qj_ are the
-// ledger's; they may be read and not written.
+// ledger's; they may be read and not written. Temporary objects cannot be made.
 //
 // The file must lie on a file system of this machine: network file systems do not lock as SQLite needs it.
 //

@@ -68,23 +68,28 @@ var reading = map[string]bool{
 }
 
 // allow is asked about each part of a statement when it is prepared. A closure may not end our transaction, reach other
-// files, change the connection's settings, or write the ledger's own tables.
-func (w *writer) allow(action sqlite.AuthorizerActionCode, arg1, arg2, _, _ string) sqlite.AuthorizerReturnCode {
+// files, change the connection's settings, write the ledger's own tables, or make temporary objects: those would outlive
+// it on the connection, a table hiding one of ours and a trigger minding what we write.
+func (w *writer) allow(action sqlite.AuthorizerActionCode, arg1, arg2, database, _ string) sqlite.AuthorizerReturnCode {
 	if !w.foreign.Load() {
 		return sqlite.AuthorizerOK
 	}
 	denied := false
 	switch action { //nolint:exhaustive // what is not named is allowed
-	case sqlite.AuthTransaction, sqlite.AuthAttach, sqlite.AuthDetach:
+	case sqlite.AuthTransaction, sqlite.AuthAttach, sqlite.AuthDetach,
+		sqlite.AuthCreateTempTable, sqlite.AuthCreateTempView, sqlite.AuthCreateTempIndex, sqlite.AuthCreateTempTrigger:
 		denied = true
 	case sqlite.AuthSavepoint:
 		denied = strings.EqualFold(arg2, savepoint)
 	case sqlite.AuthPragma:
 		denied = !reading[strings.ToLower(arg1)]
-	case sqlite.AuthInsert, sqlite.AuthUpdate, sqlite.AuthDelete, sqlite.AuthDropTable,
-		sqlite.AuthCreateTable, sqlite.AuthCreateTempTable, sqlite.AuthCreateView, sqlite.AuthCreateTempView, sqlite.AuthCreateVTable:
-		denied = ours(arg1) // a temporary one would hide ours
-	case sqlite.AuthAlterTable, sqlite.AuthCreateIndex, sqlite.AuthDropIndex, sqlite.AuthCreateTrigger, sqlite.AuthCreateTempTrigger, sqlite.AuthDropTrigger:
+	case sqlite.AuthInsert:
+		// CREATE TABLE temp.x and CREATE TRIGGER temp.x come under the codes of lasting ones: what tells them is that
+		// they are entered in the temporary schema.
+		denied = ours(arg1) || strings.EqualFold(database, "temp")
+	case sqlite.AuthUpdate, sqlite.AuthDelete, sqlite.AuthDropTable, sqlite.AuthCreateTable, sqlite.AuthCreateView, sqlite.AuthCreateVTable:
+		denied = ours(arg1)
+	case sqlite.AuthAlterTable, sqlite.AuthCreateIndex, sqlite.AuthDropIndex, sqlite.AuthCreateTrigger, sqlite.AuthDropTrigger:
 		denied = ours(arg2)
 	}
 	if denied {

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 )
 
 // stmt is a prepared statement of the writer with room for its arguments.
 type stmt struct {
-	stmt driver.Stmt
-	exc  driver.StmtExecContext
-	qry  driver.StmtQueryContext
-	args []driver.NamedValue
-	dest []driver.Value
+	stmt  driver.Stmt
+	query string
+	exc   driver.StmtExecContext
+	qry   driver.StmtQueryContext
+	args  []driver.NamedValue
+	dest  []driver.Value
 }
 
 func newStmt(c conn, query string) (*stmt, error) {
@@ -23,7 +26,7 @@ func newStmt(c conn, query string) (*stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stmt{stmt: p, args: make([]driver.NamedValue, strings.Count(query, "?"))}
+	s := &stmt{stmt: p, query: query, args: make([]driver.NamedValue, strings.Count(query, "?"))}
 	for i := range s.args {
 		s.args[i].Ordinal = i + 1
 	}
@@ -52,10 +55,28 @@ func (s *stmt) free() {
 
 // exec runs the statement. It is never interrupted: an interrupted write would take the whole transaction with it.
 func (s *stmt) exec(values ...driver.Value) error {
-	s.bind(values...)
-	_, err := s.exc.ExecContext(context.Background(), s.args)
-	s.free()
+	_, err := s.run(values)
 	return err
+}
+
+// one runs the statement, which must write one row. Where it wrote none or more, something else has a hand in our
+// tables, such as a trigger that another program made: that is [claim.ErrCorrupt], and the transaction must not be kept.
+func (s *stmt) one(values ...driver.Value) error {
+	result, err := s.run(values)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%w: %d rows were written instead of 1 by %s", claim.ErrCorrupt, n, s.query)
+	}
+	return err
+}
+
+func (s *stmt) run(values []driver.Value) (driver.Result, error) {
+	s.bind(values...)
+	defer s.free()
+	return s.exc.ExecContext(context.Background(), s.args)
 }
 
 // row runs the statement, of n columns, and gives its first row, good until the next call; nil: there is none.

@@ -13,7 +13,7 @@ import (
 
 // Tx is a transaction as a function of yours sees it. It is good until the function returns, or its bound is over:
 // after that every statement fails (sql.ErrTxDone). It cannot be committed or rolled back by SQL, change settings or reach
-// other files ("not authorized"), nor write tables whose names begin with qj_.
+// other files, make temporary tables, views or triggers, nor write tables whose names begin with qj_ ("not authorized").
 //
 // What a context given to a statement does while the statement runs is not looked at, only whether it is over before: a
 // write that is interrupted would take all requests of the transaction with it.

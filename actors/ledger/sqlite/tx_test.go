@@ -64,8 +64,20 @@ func TestWhatAClosureMayNotDo(t *testing.T) {
 		"watch claims":                "CREATE TRIGGER mine AFTER UPDATE ON qj_claims BEGIN DELETE FROM fines; END",
 		"watch claims for a while":    "CREATE TEMP TRIGGER mine AFTER UPDATE ON qj_claims BEGIN DELETE FROM fines; END",
 		"take a name of ours":         "CREATE TABLE qj_mine (x)",
+		"mind claims":                 "CREATE TEMP TRIGGER mine BEFORE UPDATE ON main.qj_claims BEGIN SELECT RAISE(IGNORE); END",
+		"mind claims by another name": "CREATE TRIGGER temp.mine BEFORE UPDATE ON main.qj_claims BEGIN SELECT RAISE(IGNORE); END",
 		"hide a table of ours":        "CREATE TEMP TABLE qj_claims (x)",
+		"hide one by another name":    "CREATE TABLE temp.qj_claims (x)",
 		"hide one behind a view":      "CREATE TEMP VIEW qj_claims AS SELECT 1",
+		"hide one behind a module":    "CREATE VIRTUAL TABLE temp.qj_claims USING fts5(x)",
+		"take a name for a module":    "CREATE VIRTUAL TABLE qj_mine USING fts5(x)",
+		"leave a table":               "CREATE TEMP TABLE other (x)",
+		"leave a table by its schema": "CREATE TABLE temp.other (x)",
+		"leave a table with rows":     "CREATE TEMP TABLE other AS SELECT 1",
+		"leave a view":                "CREATE TEMP VIEW other AS SELECT 1",
+		"leave a trigger":             "CREATE TEMP TRIGGER mine AFTER INSERT ON fines BEGIN DELETE FROM fines; END",
+		"leave a trigger by a schema": "CREATE TRIGGER temp.mine AFTER INSERT ON main.fines BEGIN DELETE FROM fines; END",
+		"leave a module":              "CREATE VIRTUAL TABLE temp.other USING fts5(x)",
 		"do it in a script":           "DELETE FROM fines; COMMIT; DELETE FROM fines",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +90,10 @@ func TestWhatAClosureMayNotDo(t *testing.T) {
 				claim.Request{Ops: []claim.Op{claimOp(name)}},
 			)
 			require.ErrorContains(t, err, "not authorized")
+			require.ErrorContains(t, f.Update(t.Context(), func(ctx context.Context, tx Tx) error {
+				_, err := tx.ExecContext(ctx, query)
+				return err
+			}), "not authorized")
 			require.Error(t, out[0].Err)
 			require.NoError(t, out[1].Err, "nobody else pays for it")
 			assert.Equal(t, claim.Claimed, f.state("bad"))
@@ -85,10 +101,10 @@ func TestWhatAClosureMayNotDo(t *testing.T) {
 	}
 	for _, query := range []string{
 		"SAVEPOINT mine", "RELEASE mine", "CREATE TABLE more (id)", "CREATE INDEX loans_id ON loans (id)", "DROP TABLE loans", "PRAGMA table_info(qj_claims)",
-		"SELECT count(*) FROM qj_claims", "CREATE TEMP TABLE other (x)", "INSERT INTO scratch VALUES (1)", "DROP TABLE scratch",
+		"SELECT count(*) FROM qj_claims", "CREATE VIRTUAL TABLE notes USING fts5(x)", "ALTER TABLE loans ADD COLUMN x",
 	} {
 		o := f.apply(commit("good", func(ctx context.Context, tx Tx) error {
-			_, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS loans (id); SAVEPOINT mine; CREATE TEMP TABLE IF NOT EXISTS scratch (x);")
+			_, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS loans (id); SAVEPOINT mine;")
 			if err == nil {
 				_, err = tx.ExecContext(ctx, query)
 			}
@@ -99,6 +115,44 @@ func TestWhatAClosureMayNotDo(t *testing.T) {
 		}))[0]
 		require.ErrorContains(t, o.Err, "as planned", query)
 	}
+}
+
+func TestATriggerOnTheLedger(t *testing.T) {
+	f := openStore(t, Config{})
+	f.claimed("a")
+	row := func(revision uint64) claim.Request {
+		return claim.Request{Rows: []claim.Row{{Kind: "k", Namespace: "n", ID: "r", Revision: revision}}}
+	}
+	require.NoError(t, f.apply(row(0))[0].Err)
+	another := func(query string) { // another program, which should only read
+		t.Helper()
+		require.NoError(t, with(dsn(f.path, "rw"), func(db *sql.DB) error {
+			_, err := db.ExecContext(t.Context(), query)
+			return err
+		}))
+	}
+	for _, test := range []struct {
+		on  string
+		req claim.Request
+	}{
+		{"UPDATE ON qj_claims", commit("a", fine("loan 1"))},
+		{"INSERT ON qj_claims", claim.Request{Ops: []claim.Op{claimOp("b")}}},
+		{"UPDATE ON qj_rows", row(1)},
+		{"INSERT ON qj_rows", claim.Request{Rows: []claim.Row{{Kind: "k", Namespace: "n", ID: "s"}}}},
+	} {
+		t.Run(test.on, func(t *testing.T) {
+			another("CREATE TRIGGER mind BEFORE " + test.on + " BEGIN SELECT RAISE(IGNORE); END")
+			_, err := f.Apply(t.Context(), f.now, []claim.Request{test.req})
+			require.ErrorIs(t, err, claim.ErrCorrupt)
+			require.ErrorContains(t, err, "0 rows were written instead of 1")
+			assert.Empty(t, f.fines(), "nothing of it is kept")
+			assert.Equal(t, claim.Claimed, f.state("a"))
+			another("DROP TRIGGER mind")
+		})
+	}
+	require.NoError(t, f.apply(commit("a", fine("loan 1")))[0].Err, "without it all is well")
+	assert.Equal(t, claim.Done, f.state("a"))
+	assert.Equal(t, map[string]int{"loan 1": 1}, f.fines())
 }
 
 func TestAClosureThatTakesTooLong(t *testing.T) {
@@ -175,6 +229,13 @@ func TestAClosureThatCallsTheLedger(t *testing.T) {
 
 	require.ErrorIs(t, do(commit("own context", func(ctx context.Context, _ Tx) error { return l.Apply(ctx, claimMore).Err })).Err, claim.ErrInTx)
 	require.ErrorIs(t, do(commit("update", func(ctx context.Context, _ Tx) error { return f.Update(ctx, fine("loan 1")) })).Err, claim.ErrInTx)
+	for name, call := range map[string]func(ctx context.Context) error{
+		"apply":  func(ctx context.Context) error { return l.Apply(ctx, claimMore).Err },
+		"read":   func(ctx context.Context) error { return l.Read(ctx, nil) },
+		"update": func(ctx context.Context) error { return f.Update(ctx, fine("loan 1")) },
+	} {
+		require.ErrorIs(t, f.Update(t.Context(), func(ctx context.Context, _ Tx) error { return call(ctx) }), claim.ErrInTx, name)
+	}
 	require.ErrorIs(t, do(commit("another context", func(context.Context, Tx) error {
 		inner <- l.Apply(context.Background(), claimMore) // which waits for the writer, which waits for this
 		return nil

@@ -64,7 +64,7 @@ func (v *view) write(p *claim.Planned) error {
 		}
 	}
 	for _, r := range p.Ranges {
-		err := v.w.addRange.exec(r.Name(), r.Namespace, r.Trigger, int64(r.Incarnation), int64(r.Version), int64(r.Epoch),
+		err := v.w.addRange.one(r.Name(), r.Namespace, r.Trigger, int64(r.Incarnation), int64(r.Version), int64(r.Epoch),
 			r.First.UnixMicro(), r.Last.UnixMicro(), r.Count, r.Reason, instant(r.At))
 		if err != nil {
 			return err
@@ -85,17 +85,17 @@ func (v *view) writeRecord(r *claim.Record) error {
 		return fmt.Errorf("sqlite: %s was planned without being read", r.Key)
 	}
 	if at.exists {
-		return v.w.setClaim.exec(int64(r.State), int64(r.Session), int64(r.Lease), int64(r.Fence), int64(r.Attempt), int64(r.Interruptions),
+		return v.w.setClaim.one(int64(r.State), int64(r.Session), int64(r.Lease), int64(r.Fence), int64(r.Attempt), int64(r.Interruptions),
 			instant(r.Due), instant(r.FiredAt), instant(r.EndedAt), bytesOrNull(r.Result), r.Reason, at.text)
 	}
 	at.exists = true
-	return v.w.addClaim.exec(at.text, int64(r.State), int64(r.Session), int64(r.Lease), int64(r.Fence), int64(r.Attempt), int64(r.Interruptions),
+	return v.w.addClaim.one(at.text, int64(r.State), int64(r.Session), int64(r.Lease), int64(r.Fence), int64(r.Attempt), int64(r.Interruptions),
 		r.Slot.UnixMicro(), instant(r.Due), instant(r.FiredAt), instant(r.EndedAt), r.Job, bytesOrNull(r.Payload), int64(r.Fingerprint), bytesOrNull(r.Result), r.Reason)
 }
 
 func (w *writer) writeRow(r *claim.Row) error {
 	if r.Revision == 1 {
-		return w.addRow.exec(r.Kind, r.Namespace, r.ID, r.Owner, int64(1), instant(r.Due), bytesOrNull(r.Blob))
+		return w.addRow.one(r.Kind, r.Namespace, r.ID, r.Owner, int64(1), instant(r.Due), bytesOrNull(r.Blob))
 	}
-	return w.setRow.exec(r.Owner, int64(r.Revision), instant(r.Due), bytesOrNull(r.Blob), r.Kind, r.Namespace, r.ID)
+	return w.setRow.one(r.Owner, int64(r.Revision), instant(r.Due), bytesOrNull(r.Blob), r.Kind, r.Namespace, r.ID)
 }
