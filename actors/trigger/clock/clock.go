@@ -61,7 +61,8 @@ type shard struct {
 	clock   *Clock
 	alarms  alarms
 	timer   *time.Timer
-	armed   time.Time // wall time for which the timer is armed; zero: it is not
+	armed   bool          // the timer is
+	fires   time.Duration // when it does, on the monotonic hand: the wall may step meanwhile
 	stopped bool
 }
 
@@ -135,19 +136,20 @@ func (a *Alarm) Set(at time.Time, generation uint64) {
 	} else {
 		heap.Push(&s.alarms, a)
 	}
-	if first := s.alarms[0].at; s.armed.IsZero() || first.Before(s.armed) {
-		s.arm(s.clock.hands.Wall())
-	}
+	s.arm(s.clock.hands.Wall())
 }
 
-// arm sets the timer for the earliest alarm. The lock is held.
+// arm has the timer fire for the earliest alarm, where it does not do so sooner. The lock is held.
 func (s *shard) arm(now time.Time) {
 	if len(s.alarms) == 0 {
-		s.armed = time.Time{}
 		return
 	}
 	d := min(max(s.alarms[0].at.Sub(now), 0), Ahead)
-	s.armed = now.Add(d)
+	fires := s.clock.hands.Mono() + d
+	if s.armed && fires >= s.fires {
+		return
+	}
+	s.armed, s.fires = true, fires
 	if s.timer == nil {
 		s.timer = time.AfterFunc(d, s.tick)
 	} else {
@@ -159,6 +161,7 @@ func (s *shard) arm(now time.Time) {
 func (s *shard) tick() {
 	s.clock.check()
 	s.Lock()
+	s.armed = false
 	now := s.clock.hands.Wall()
 	type due struct {
 		ring       func(uint64)

@@ -82,6 +82,30 @@ func TestAStepOfTheWallClockIsNoticedWithinAMinute(t *testing.T) {
 	}
 }
 
+func TestAnAlarmSetAfterAStepOfTheWallClock(t *testing.T) {
+	for name, test := range map[string]struct{ first, step time.Duration }{
+		"forward, with an alarm that is not due yet":     {3 * time.Hour, time.Hour},
+		"forward, past an alarm":                         {10 * time.Minute, time.Hour},
+		"forward, with an alarm that the timer is for":   {time.Hour + 10*time.Second, time.Hour},
+		"forward, and the alarm before is due meanwhile": {45 * time.Second, time.Hour},
+		"back": {10 * time.Minute, -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hands{base: time.Now()}
+				c := New(Config{Hands: h})
+				defer c.Stop()
+				c.Alarm(func(uint64) {}).Set(c.Now().Add(test.first), 1)
+				h.step.Store(int64(test.step))
+				rung := make(chan time.Duration, 1)
+				set := time.Now()
+				c.Alarm(func(uint64) { rung <- time.Since(set) }).Set(c.Now().Add(time.Second), 1)
+				require.Equal(t, time.Second, <-rung)
+			})
+		})
+	}
+}
+
 func TestAStoppedClockIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Config{})
