@@ -11,6 +11,7 @@ import (
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/internal/engine"
+	"github.com/quarterjack/quarterjack/internal/verdict"
 )
 
 // Batch is what a handler is given: all that was gathered for one key, or as much as a batch may hold.
@@ -44,6 +45,9 @@ var _ claim.Transactor = (*Batch[string, int])(nil)
 func (b *Batch[K, A]) CommitTx(ctx context.Context, fn func(ctx context.Context, tx any) error) error {
 	if b.ledger == nil {
 		return ErrNoLedger
+	}
+	if err := claim.InTx(ctx); err != nil {
+		return err
 	}
 	if !b.tx.TryLock() {
 		return claim.ErrInTx
@@ -83,8 +87,9 @@ func commit(ctx context.Context, ledger *engine.Ref, fn func(ctx context.Context
 			if r := recover(); r != nil {
 				err = panicked(r, debug.Stack())
 			}
+			err = verdict.Guard(err) // the store reads it too
 		}()
-		return fn(ctx, tx)
+		return fn(claim.EnterTx(ctx), tx)
 	}
 	outcome := make(chan claim.Outcome, 1)
 	ledger.Tell(&claim.Commit{

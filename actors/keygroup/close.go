@@ -156,9 +156,36 @@ func (k *key[K, V, A]) leave() bool {
 	return gone
 }
 
+// stop is how far a stop from outside has come. Until it is over the key takes nothing and stays in the directory: no other
+// actor of it can run a batch beside the one that the stopped actor has left in its handler.
+type stop struct {
+	held     bool // the stop has begun and is not over
+	ended    bool // the actor has ended
+	returned bool // no handler has a batch of it
+}
+
+// letGo forgets a key that was stopped from outside when its actor has ended and its handler has returned, in either order.
+func (k *key[K, V, A]) letGo(ended, returned bool) {
+	k.mu.Lock()
+	k.stop.ended = k.stop.ended || ended
+	k.stop.returned = k.stop.returned || returned
+	over := k.stop.ended && k.stop.returned
+	if over {
+		k.stop.held = false
+	}
+	k.mu.Unlock()
+	if over {
+		k.group.keys.remove(k)
+	}
+}
+
 // stopped is the actor's end: after leave, or from outside. Nobody waits for it in vain, whatever the accumulator does now.
 func (k *key[K, V, A]) stopped() {
+	outside := false
 	defer func() {
+		if outside {
+			k.letGo(true, k.state.Phase() != batch.PhaseRunning)
+		}
 		for _, w := range k.flushes {
 			w.latch.part(ErrStopped)
 		}
@@ -168,11 +195,10 @@ func (k *key[K, V, A]) stopped() {
 		}
 	}()
 	k.mu.Lock()
-	outside := !k.gone
-	k.gone = true
+	outside = !k.gone
+	k.gone, k.stop.held = true, outside
 	k.mu.Unlock()
 	if outside {
-		k.group.keys.remove(k)
 		k.drain()
 		k.perform(k.state.Abandon())
 		k.settle()

@@ -247,14 +247,22 @@ func TestAKeyThatIsStoppedFromOutsideLosesNothingSilently(t *testing.T) {
 				flushed := make(chan error, 1)
 				go func() { flushed <- w.Flush(bg) }()
 				synctest.Wait()
-				w.keys.find("a").ref.Stop()
+				w.stop("a")
 				require.ErrorIs(t, <-flushed, ErrStopped)
 				synctest.Wait()
 				require.Equal(t, []int{2}, w.letters()[0].Value)
 				require.ErrorIs(t, w.letters()[0].Err, ErrStopped)
 
-				w.add("a", 3) // another actor
+				err := w.Add(bg, "a", 3)
+				require.ErrorIs(t, err, ErrStopped, "another actor could run a batch beside the handler")
+				require.ErrorContains(t, err, "its handler has not returned")
+				require.ErrorIs(t, w.FlushKey(bg, "a"), ErrStopped, "one batch is not through")
+				require.Equal(t, 1, w.Keys())
+				require.Equal(t, 1, w.Pending())
 				pass(time.Minute)
+				require.Zero(t, w.Keys())
+				w.add("a", 3) // another actor
+				require.Equal(t, 1, w.Keys())
 				if fails {
 					require.Equal(t, []int{1}, w.letters()[1].Value)
 					require.ErrorIs(t, w.letters()[1].Err, ErrStopped)
@@ -262,13 +270,27 @@ func TestAKeyThatIsStoppedFromOutsideLosesNothingSilently(t *testing.T) {
 				} else {
 					require.Len(t, w.letters(), 1)
 				}
-				left, err := w.Close(bg)
-				require.NoError(t, err)
-				require.Empty(t, left)
-				w.balanced()
+				w.close()
+				require.Equal(t, []int{3}, w.seen()[1].Value)
 			})
 		})
 	}
+}
+
+func TestAGroupClosesWithAHandlerWhoseKeyWasStoppedFromOutside(t *testing.T) {
+	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+		w := newWorld(t, e, Config{}, func(context.Context, *Batch[string, []int]) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		w.add("a", 1)
+		pass(2 * time.Second)
+		w.stop("a")
+		synctest.Wait()
+		require.Equal(t, 1, w.Keys())
+		w.close()
+		require.Equal(t, 11*time.Second, time.Since(w.began), "it waits for the handler")
+	})
 }
 
 func TestAKeyThatIsStoppedWhileItWaitsForAWorkerGivesItBack(t *testing.T) {
@@ -282,7 +304,7 @@ func TestAKeyThatIsStoppedWhileItWaitsForAWorkerGivesItBack(t *testing.T) {
 		w.add("second", 2)
 		pass(1500 * time.Millisecond)
 		require.Equal(t, 1, w.Stats().Waiting)
-		w.keys.find("second").ref.Stop()
+		w.stop("second")
 		pass(time.Minute)
 		require.Zero(t, w.Stats().Running)
 		w.add("third", 3)

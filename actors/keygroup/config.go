@@ -8,6 +8,7 @@ import (
 
 	"github.com/quarterjack/quarterjack/internal/backoff"
 	"github.com/quarterjack/quarterjack/internal/engine"
+	"github.com/quarterjack/quarterjack/internal/verdict"
 )
 
 // What a zero field of Config means.
@@ -147,8 +148,8 @@ func (c Config) withDefaults(log *slog.Logger) Config {
 	or(&c.Grace, DefaultGrace)
 	if c.OnDead == nil {
 		c.OnDead = func(d DeadLetter) {
-			log.Error("keygroup: dead letter", slog.String("group", d.Group), slog.Any("key", d.Key),
-				slog.Int("items", d.Items), slog.Int("attempts", d.Attempts), slog.Any("error", d.Err))
+			log.Error("keygroup: dead letter", slog.String("group", d.Group), slog.String("key", verdict.Text(d.Key)),
+				slog.Int("items", d.Items), slog.Int("attempts", d.Attempts), slog.String("error", d.Err.Error()))
 		}
 	}
 	return c

@@ -1,9 +1,12 @@
 package keygroup
 
 import (
+	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+
+	"github.com/quarterjack/quarterjack/internal/verdict"
 )
 
 // shards of a directory: enough that adders of different keys seldom meet, each a map under its lock.
@@ -23,12 +26,23 @@ type shard[K comparable, V, A any] struct {
 	_    [64]byte // no two locks in one cache line
 }
 
-func (d *directory[K, V, A]) shard(k K) *shard[K, V, A] {
-	return &d.shards[maphash.Comparable(d.seed, k)%shards]
+// place returns the shard of k, which every other method takes from it. Errors are ErrKey: with an interface for K not all that
+// the compiler lets through can be compared, and what is not equal to itself would never be found again.
+func (d *directory[K, V, A]) place(k K) (s *shard[K, V, A], err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: a %T: %v", ErrKey, k, r)
+		}
+	}()
+	if !equal(k, k) {
+		return nil, fmt.Errorf("%w: %s is not equal to itself", ErrKey, verdict.Text(k))
+	}
+	return &d.shards[maphash.Comparable(d.seed, k)%shards], nil
 }
 
-func (d *directory[K, V, A]) find(k K) *key[K, V, A] {
-	s := d.shard(k)
+func equal[K comparable](a, b K) bool { return a == b }
+
+func (s *shard[K, V, A]) find(k K) *key[K, V, A] {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.keys[k]
@@ -36,7 +50,7 @@ func (d *directory[K, V, A]) find(k K) *key[K, V, A] {
 
 // insert adds n unless its key is there, or refuse says no under the shard's lock.
 func (d *directory[K, V, A]) insert(n *key[K, V, A], refuse func() error) (bool, error) {
-	s := d.shard(n.key)
+	s := n.home
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := refuse(); err != nil {
@@ -55,7 +69,7 @@ func (d *directory[K, V, A]) insert(n *key[K, V, A], refuse func() error) (bool,
 
 // remove forgets n, if it is still the one under its key. A shard that is empty lets go of its table: a map does not shrink.
 func (d *directory[K, V, A]) remove(n *key[K, V, A]) {
-	s := d.shard(n.key)
+	s := n.home
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keys[n.key] != n {

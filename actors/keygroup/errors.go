@@ -3,6 +3,8 @@ package keygroup
 import (
 	"errors"
 	"fmt"
+
+	"github.com/quarterjack/quarterjack/internal/verdict"
 )
 
 // Errors of the callers of a group.
@@ -15,6 +17,9 @@ var (
 	// ErrReentrant says that a handler would wait for its own group, and so perhaps for itself: Flush and Close, and
 	// an Add to a full group that blocks.
 	ErrReentrant = errors.New("a handler must not wait for its own group")
+	// ErrKey says that a value cannot be a key: it is not equal to itself (a NaN), or cannot be compared (a slice in a
+	// key whose type is an interface).
+	ErrKey = errors.New("not a key")
 	// ErrNoLedger says that the group was made without a ledger to commit to.
 	ErrNoLedger = errors.New("the group has no ledger")
 	// ErrConfig says that a Config or Deps is refused. The message names field, value and what is allowed.
@@ -27,7 +32,8 @@ var (
 	ErrTimeout = errors.New("the handler's time is over")
 	// ErrGoexit says that a handler or an accumulator ended its goroutine, as testing.T.FailNow does.
 	ErrGoexit = errors.New("runtime.Goexit")
-	// ErrStopped says that the key's actor was stopped from outside while it held items.
+	// ErrStopped says that the key's actor was stopped from outside while it held items. To an Add it says that this was
+	// so and that the handler has not returned: until then the key takes nothing.
 	ErrStopped = errors.New("the key's actor was stopped")
 )
 
@@ -38,7 +44,9 @@ type PanicError struct {
 }
 
 // Error gives value and stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("panic: %s\n%s", verdict.Text(e.Value), e.Stack)
+}
 
 // Unwrap gives the value if it is an error.
 func (e *PanicError) Unwrap() error {
@@ -51,5 +59,5 @@ func panicked(reason any, stack []byte) error {
 	if reason == nil {
 		reason = ErrGoexit
 	}
-	return &PanicError{Value: reason, Stack: stack}
+	return verdict.Guard(&PanicError{Value: reason, Stack: stack})
 }

@@ -20,13 +20,17 @@ func (g *Group[K, V, A]) Flush(ctx context.Context) error {
 	return l.wait(ctx)
 }
 
-// FlushKey is Flush for one key.
+// FlushKey is Flush for one key, and ErrKey for what cannot be one.
 func (g *Group[K, V, A]) FlushKey(ctx context.Context, k K) error {
 	if err := g.mayWait(ctx, "FlushKey"); err != nil {
 		return err
 	}
+	s, err := g.place(k)
+	if err != nil {
+		return err
+	}
 	l := newLatch()
-	if at := g.keys.find(k); at != nil {
+	if at := s.find(k); at != nil {
 		at.flush(l)
 	}
 	l.part(nil)
@@ -46,12 +50,17 @@ func (g *Group[K, V, A]) mayWait(ctx context.Context, what string) error {
 // flush tells the actor, unless there is nothing to flush.
 func (k *key[K, V, A]) flush(l *latch) {
 	k.mu.Lock()
-	skip := k.gone || !k.quiet.IsZero()
+	held := k.stop.held
+	skip := !held && (k.gone || !k.quiet.IsZero())
 	ref := k.ref
 	k.mu.Unlock()
 	if skip {
 		return
 	}
 	l.add()
+	if held {
+		l.part(ErrStopped)
+		return
+	}
 	ref.Tell(&flush{latch: l})
 }

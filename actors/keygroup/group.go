@@ -2,14 +2,17 @@ package keygroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
 	"github.com/quarterjack/quarterjack/internal/engine"
+	"github.com/quarterjack/quarterjack/internal/verdict"
 	"github.com/quarterjack/quarterjack/internal/workers"
 )
 
@@ -72,8 +75,9 @@ func New[K comparable, V, A any](deps Deps, cfg Config, acc batch.Accumulator[V,
 func (g *Group[K, V, A]) Name() string { return g.cfg.Name }
 
 // Add gives the group one item. nil means that it was admitted. Errors are ErrFull (under Block it wraps the cause of ctx,
-// which ended the wait too), ErrClosed, and ErrReentrant where a handler of the group would have to wait for room; after
-// any of them nothing of the item is left behind.
+// which ended the wait too), ErrClosed, ErrReentrant where a handler of the group would have to wait for room, ErrKey, and
+// ErrStopped as long as a handler runs whose key was stopped from outside; after any of them nothing of the item is left
+// behind.
 //
 // On a key that is there it takes a fraction of a microsecond; a new key takes a few, for its actor.
 func (g *Group[K, V, A]) Add(ctx context.Context, k K, v V) error {
@@ -104,12 +108,16 @@ func (g *Group[K, V, A]) admit(ctx context.Context, k K, n int64) (*key[K, V, A]
 	if g.shut.Load() {
 		return nil, g.errClosed()
 	}
+	s, err := g.place(k)
+	if err != nil {
+		return nil, err
+	}
 	if !g.room.try(n) {
 		if err := g.waitForRoom(ctx, n); err != nil {
 			return nil, err
 		}
 	}
-	at, err := g.lock(k)
+	at, err := g.lock(s, k)
 	if err != nil {
 		g.room.release(n)
 	}
@@ -134,13 +142,22 @@ func (g *Group[K, V, A]) waitForRoom(ctx context.Context, n int64) error {
 	return err
 }
 
-// lock returns the live actor of k with its lock held, and makes it if need be.
-func (g *Group[K, V, A]) lock(k K) (*key[K, V, A], error) {
+// place returns the shard of k, or says why k is no key.
+func (g *Group[K, V, A]) place(k K) (*shard[K, V, A], error) {
+	s, err := g.keys.place(k)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: %w", g.cfg.Name, err)
+	}
+	return s, nil
+}
+
+// lock returns the live actor of k, whose shard is s, with its lock held, and makes it if need be.
+func (g *Group[K, V, A]) lock(s *shard[K, V, A], k K) (*key[K, V, A], error) {
 	for {
-		at := g.keys.find(k)
+		at := s.find(k)
 		if at == nil {
 			var err error
-			if at, err = g.spawn(k); at != nil || err != nil {
+			if at, err = g.spawn(s, k); at != nil || err != nil {
 				return at, err
 			}
 			continue // somebody else was quicker
@@ -152,6 +169,9 @@ func (g *Group[K, V, A]) lock(k K) (*key[K, V, A], error) {
 			return nil, g.errClosed()
 		case !at.gone:
 			return at, nil
+		case at.stop.held:
+			at.mu.Unlock()
+			return nil, fmt.Errorf("%w: group %q: its handler has not returned", ErrStopped, g.cfg.Name)
 		}
 		at.mu.Unlock()
 		g.keys.remove(at)
@@ -159,8 +179,9 @@ func (g *Group[K, V, A]) lock(k K) (*key[K, V, A], error) {
 }
 
 // spawn makes the actor of k and returns it with its lock held, or nil if there is one already.
-func (g *Group[K, V, A]) spawn(k K) (*key[K, V, A], error) {
-	n := &key[K, V, A]{group: g, key: k, state: batch.New(g.acc, &g.rules)}
+func (g *Group[K, V, A]) spawn(s *shard[K, V, A], k K) (*key[K, V, A], error) {
+	name := g.actorName(k)
+	n := &key[K, V, A]{group: g, key: k, home: s, state: batch.New(g.acc, &g.rules)}
 	n.mu.Lock()
 	ok, err := g.keys.insert(n, func() error {
 		if g.shut.Load() { // under the shard's lock: a key that is there before Close looks is seen by it
@@ -171,16 +192,23 @@ func (g *Group[K, V, A]) spawn(k K) (*key[K, V, A], error) {
 	if !ok {
 		return nil, err
 	}
-	name := fmt.Sprintf("group/%s/%.64s~%d", g.cfg.Name, fmt.Sprint(k), g.spawned.Add(1))
 	n.ref, err = g.deps.Engine.Spawn(name, func() engine.Actor { return n })
 	if err != nil {
 		n.gone = true
 		n.mu.Unlock()
 		g.keys.remove(n)
-		return nil, fmt.Errorf("%w: %w", ErrClosed, err)
+		if errors.Is(err, engine.ErrStopped) {
+			return nil, fmt.Errorf("%w: %q: %w", ErrClosed, g.cfg.Name, err)
+		}
+		return nil, fmt.Errorf("keygroup: group %q: %w", g.cfg.Name, err)
 	}
 	g.sweepLater()
 	return n, nil
+}
+
+// actorName is for k's next actor. The group's part has no slash, so that no key of another group has the same name.
+func (g *Group[K, V, A]) actorName(k K) string {
+	return fmt.Sprintf("group/%s/%.64s~%d", url.PathEscape(g.cfg.Name), verdict.Text(k), g.spawned.Add(1))
 }
 
 func (g *Group[K, V, A]) errClosed() error { return fmt.Errorf("%w: %q", ErrClosed, g.cfg.Name) }

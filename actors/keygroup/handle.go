@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"time"
 
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
 	"github.com/quarterjack/quarterjack/internal/backoff"
+	"github.com/quarterjack/quarterjack/internal/verdict"
 )
 
 // start runs the batch of that generation on the worker that the caller has acquired.
@@ -63,16 +63,17 @@ func (g *Group[K, V, A]) handle(k *key[K, V, A], run *batch.Run[A]) {
 		if !returned {
 			err = panicked(recover(), debug.Stack())
 		}
+		err = verdict.Guard(err) // from here on its methods, which may panic too, are called by nobody else
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		cancel()
 		if b.finish() && err != nil {
 			g.deps.Logger.Warn("keygroup: a handler failed after its batch was committed, which therefore counts as handled",
-				slog.String("group", g.cfg.Name), slog.Any("key", k.key), slog.Any("error", err))
+				slog.String("group", g.cfg.Name), slog.String("key", verdict.Text(k.key)), slog.String("error", err.Error()))
 			err = nil
 		}
-		k.ref.Tell(&finished[K, V, A]{group: g, key: k.key, run: run, outcome: g.judge(k, run.Attempt, err)})
+		k.ref.Tell(&finished[K, V, A]{of: k, run: run, outcome: g.judge(k, run.Attempt, err)})
 	}()
 	err = g.handler(ctx, b)
 	returned = true
@@ -83,17 +84,12 @@ func (g *Group[K, V, A]) judge(k *key[K, V, A], attempt int, err error) batch.Ou
 	if err == nil {
 		return batch.Outcome{}
 	}
-	o := batch.Outcome{Err: err}
-	var drop interface{ Drop() bool }
-	if errors.As(err, &drop) && drop.Drop() {
-		o.Drop = true
-		return o
+	v := verdict.Of(err)
+	o := batch.Outcome{Err: err, Drop: v.Drop}
+	if v.RetryAfter != nil {
+		o.After = *v.RetryAfter
 	}
-	var retry interface{ RetryAfter() time.Duration }
-	if errors.As(err, &retry) {
-		o.After = retry.RetryAfter()
-	}
-	if o.After <= 0 {
+	if o.After <= 0 && !o.Drop {
 		o.After = g.cfg.Backoff.Delay(attempt, backoff.Hash(k.ref.Name(), attempt))
 	}
 	return o
@@ -124,8 +120,8 @@ func (g *Group[K, V, A]) bury(d DeadLetter, then func()) {
 		g.pool.Go(func() {
 			defer func() {
 				if r := recover(); r != nil {
-					g.deps.Logger.Error("keygroup: OnDead failed", slog.String("group", g.cfg.Name), slog.Any("key", d.Key),
-						slog.Any("reason", r), slog.String("stack", string(debug.Stack())))
+					g.deps.Logger.Error("keygroup: OnDead failed", slog.String("group", g.cfg.Name), slog.String("key", verdict.Text(d.Key)),
+						slog.String("reason", verdict.Text(r)), slog.String("stack", string(debug.Stack())))
 				}
 				g.room.release(int64(d.Items))
 				if then != nil {

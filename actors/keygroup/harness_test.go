@@ -82,6 +82,14 @@ func (w *world) add(k string, vs ...int) {
 	require.NoError(w.t, w.AddMany(bg, k, vs))
 }
 
+// stop stops a key's actor from outside.
+func (w *world) stop(k string) {
+	w.t.Helper()
+	s, err := w.place(k)
+	require.NoError(w.t, err)
+	s.find(k).ref.Stop()
+}
+
 // seen returns the calls so far.
 func (w *world) seen() []call {
 	w.mu.Lock()

@@ -18,6 +18,7 @@ import (
 type key[K comparable, V, A any] struct {
 	group *Group[K, V, A]
 	key   K
+	home  *shard[K, V, A]
 
 	mu      sync.Mutex
 	ref     *engine.Ref
@@ -25,6 +26,7 @@ type key[K comparable, V, A any] struct {
 	arrived time.Time // of the first item in the inbox
 	quiet   time.Time // since when there is nothing to do; zero: there is
 	gone    bool      // takes nothing more
+	stop    stop
 
 	state   batch.State[V, A]
 	taken   []V // out of the inbox, and merged up to merged

@@ -35,25 +35,25 @@ func (p *permit) Undelivered(error) {
 
 // finished is a handler's result.
 type finished[K comparable, V, A any] struct {
-	group   *Group[K, V, A]
-	key     K
+	of      *key[K, V, A]
 	run     *batch.Run[A]
 	outcome batch.Outcome
 	seen    bool
 }
 
-// Undelivered says what became of a batch whose key was stopped while it ran.
+// Undelivered says what became of a batch whose key was stopped while it ran. Now another batch of the key may run.
 func (f *finished[K, V, A]) Undelivered(error) {
 	if f.seen {
 		return
 	}
-	g := f.group
+	g := f.of.group
 	g.count(f.run, f.outcome)
 	if f.outcome.Err == nil {
 		g.room.release(int64(f.run.Items))
-		return
+	} else {
+		g.bury(g.letter(f.of.key, f.run, fmt.Errorf("%w: %w", ErrStopped, f.outcome.Err)), nil)
 	}
-	g.bury(g.letter(f.key, f.run, fmt.Errorf("%w: %w", ErrStopped, f.outcome.Err)), nil)
+	f.of.letGo(false, true)
 }
 
 // flush hands over at once all that is there.

@@ -29,7 +29,7 @@ func read(err error) (v Verdict, sound bool) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			v, sound = Verdict{Reason: fmt.Sprintf("the handler's error panicked: %s (of a %T)", text(r), err)}, false
+			v, sound = Verdict{Reason: fmt.Sprintf("the handler's error panicked: %s (of a %T)", Text(r), err)}, false
 		}
 	}()
 	v.Reason = err.Error()
@@ -46,14 +46,15 @@ func read(err error) (v Verdict, sound bool) {
 	return v, true
 }
 
-// text formats what was given to panic. Package fmt survives a value that panics, but not one that panics with itself.
-func text(reason any) (s string) {
+// Text formats a stranger's value as fmt.Sprint does, or gives its type where its own methods prevent that: package fmt survives
+// a method that panics, but not one that panics with its own receiver.
+func Text(v any) (s string) {
 	defer func() {
 		if recover() != nil {
-			s = fmt.Sprintf("with a %T", reason)
+			s = fmt.Sprintf("%T", v)
 		}
 	}()
-	return fmt.Sprint(reason)
+	return fmt.Sprint(v)
 }
 
 // Guard wraps err so that anybody may hold it: its text is the Reason of err's Verdict, and errors.Is, errors.As and

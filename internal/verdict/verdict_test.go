@@ -94,7 +94,7 @@ func TestAnErrorThatPanicsIsOnlyThat(t *testing.T) {
 		"As":                 {noWish{mine{"As"}}, "boom in As (of a verdict_test.noWish)"},
 		"Drop":               {mine{"Drop"}, "boom in Drop (of a verdict_test.mine)"},
 		"RetryAfter":         {mine{"RetryAfter"}, "boom in RetryAfter (of a verdict_test.mine)"},
-		"panics with itself": {ouroboros{}, "with a verdict_test.ouroboros (of a verdict_test.ouroboros)"},
+		"panics with itself": {ouroboros{}, "verdict_test.ouroboros (of a verdict_test.ouroboros)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := verdict.Verdict{Reason: "the handler's error panicked: " + c.want}
@@ -112,6 +112,12 @@ func (n noWish) Error() string { return n.m.Error() }
 func (n noWish) Unwrap() error { return n.m.Unwrap() }
 func (n noWish) As(target any) bool {
 	return n.m.As(target)
+}
+
+func TestText(t *testing.T) {
+	require.Equal(t, "[1 2]", verdict.Text([]int{1, 2}))
+	require.Contains(t, verdict.Text(mine{"Error"}), "boom in Error")
+	require.Equal(t, "verdict_test.ouroboros", verdict.Text(ouroboros{}))
 }
 
 func TestGuard(t *testing.T) {
