@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/trigger"
 	"github.com/quarterjack/quarterjack/internal/engine"
-	"github.com/quarterjack/quarterjack/internal/workers"
 )
 
 // Bounds of what Close does after its context is over.
@@ -20,9 +18,6 @@ const (
 	closeStop  = 10 * time.Second // actors, the ledger's last commit and its store
 	closeAlone = 30 * time.Second // all of it, where a handler asked for it and nobody waits
 )
-
-// calls counts the Do calls in flight: Close waits for them as it does for runs.
-func newCalls() *workers.Pool { return workers.New(math.MaxInt32) }
 
 // Close ends the runtime: nothing new is started, groups hand over what they hold, runs in flight may finish while
 // their leases are kept alive, and the store is closed last. If ctx is over first, their contexts are cancelled and
@@ -36,8 +31,8 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	first := rt.phase != closing
 	rt.phase = closing
 	rt.mu.Unlock()
-	inside := ctx.Value(runKey{}) != nil
-	if first && inside {
+	within := ctx.Value(insideKey{}) != nil
+	if first && within {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), closeAlone)
 			defer cancel()
@@ -46,30 +41,45 @@ func (rt *Runtime) Close(ctx context.Context) error {
 	} else if first {
 		rt.end(ctx)
 	}
-	if inside {
+	if within {
 		return nil
 	}
 	select {
 	case <-rt.closed:
-		return rt.closeErr
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	default:
+		select {
+		case <-rt.closed:
+		case <-ctx.Done(): // whoever closes first may have more time; this caller has none
+			rt.runs.cancel(errShutdown)
+			return context.Cause(ctx)
+		}
 	}
+	return rt.closeErr
 }
 
+// end closes everything in the order in which things feed each other: triggers start nothing more, runs end (they may
+// still add to groups), groups hand over, ends are recorded, actors stop, the ledger writes its last, the store closes.
 func (rt *Runtime) end(ctx context.Context) {
 	defer close(rt.closed)
-	var errs []error
-	errs = append(errs, rt.endGroups(ctx)...)
 	triggers := rt.actors()
-	for _, ref := range triggers {
-		ref.Tell(trigger.Drain{})
+	drained := make([]*engine.Question[struct{}], len(triggers))
+	for i, ref := range triggers {
+		drained[i] = engine.NewQuestion[struct{}]()
+		ref.Tell(&trigger.Drain{Question: drained[i]})
 	}
-	errs = append(errs, rt.endRuns(ctx))
+	errs := []error{rt.endRuns(ctx)}
+	errs = append(errs, rt.endGroups(ctx)...)
 	rt.clock.Stop()
+	if rt.runs.permits.InUse() == 0 {
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeStop)
+		defer cancel()
+		for _, q := range drained {
+			_, _ = q.Wait(wait) // one that has stopped has nothing to record; one that cannot leaves it to its stop
+		}
+	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeStop)
 	defer cancel()
-	// Triggers go first: the ends of runs that they have not committed reach the ledger, which goes after them.
+	// What triggers could not record reaches the ledger as they stop, and the ledger goes after them.
 	for _, ref := range triggers {
 		ref.Stop()
 	}
@@ -100,6 +110,11 @@ func (rt *Runtime) endGroups(ctx context.Context) []error {
 	rt.mu.Lock()
 	groups := maps.Clone(rt.groups)
 	rt.mu.Unlock()
+	if ctx.Err() != nil { // what runs have left no time for gets a little
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+		defer cancel()
+		ctx = grace
+	}
 	var (
 		wait sync.WaitGroup
 		mu   sync.Mutex

@@ -44,15 +44,20 @@ func (rt *Runtime) Pause(ctx context.Context, id, note string) error {
 func (rt *Runtime) Resume(ctx context.Context, id string) error {
 	q := engine.NewQuestion[struct{}]()
 	err := rt.tell(ctx, id, &trigger.Resume{Question: q}, q)
-	if errors.Is(err, trigger.ErrParked) && gone(rt.ref(id)) {
-		rt.mu.Lock()
-		defer rt.mu.Unlock()
-		if rt.phase == closing {
-			return ErrClosed
-		}
-		return rt.spawn(id)
+	if !errors.Is(err, trigger.ErrParked) {
+		return err
 	}
-	return err
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	switch {
+	case rt.phase == closing:
+		return ErrClosed
+	case gone(rt.triggers[id]):
+		return rt.spawn(id)
+	default: // unreadable: reading it again may find it mended
+		rt.triggers[id].Tell(trigger.Reload{})
+		return nil
+	}
 }
 
 func (rt *Runtime) tell(ctx context.Context, id string, msg any, q *engine.Question[struct{}]) error {
@@ -196,6 +201,12 @@ func (rt *Runtime) trigger(ctx context.Context, id string) (*engine.Ref, error) 
 // answered gives the error of a control message the name that callers know.
 func (rt *Runtime) answered(id string, err error) error {
 	if errors.Is(err, engine.ErrGone) {
+		rt.mu.Lock()
+		closed := rt.phase == closing
+		rt.mu.Unlock()
+		if closed {
+			return fmt.Errorf("%w: %w", ErrClosed, err)
+		}
 		if why := rt.whyParked("trigger/" + id); why != "" {
 			return fmt.Errorf("%w: %s", trigger.ErrParked, why)
 		}

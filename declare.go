@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
@@ -52,19 +53,44 @@ func (rt *Runtime) declare(ctx context.Context, d declaration) error {
 	if err := rt.ready(ctx); err != nil {
 		return err
 	}
-	// A running trigger may write its row between our reading and our writing it: read again, then.
-	for {
-		changed, err := rt.redeclare(ctx, d, want)
-		if !errors.Is(err, claim.ErrStale) {
-			if err == nil {
-				err = rt.reload(changed)
-			}
-			return rt.mapped(err)
+	changed, err := rt.redeclare(ctx, d, want)
+	if errors.Is(err, claim.ErrStale) {
+		// A running trigger wrote its row between our reading and our writing it. Have them hold still, and do it again.
+		var frozen []*engine.Ref
+		if frozen, err = rt.freeze(ctx, d, want); err == nil {
+			changed, err = rt.redeclare(ctx, d, want)
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		for _, ref := range frozen {
+			ref.Tell(trigger.Reload{})
 		}
 	}
+	if err != nil {
+		return rt.mapped(err)
+	}
+	return rt.mapped(rt.reload(want, changed))
+}
+
+// freeze has every trigger that d is about take no step until it is told to reload.
+func (rt *Runtime) freeze(ctx context.Context, d declaration, want map[string]trigger.Stored) ([]*engine.Ref, error) {
+	rows, _, err := rt.present(ctx, d, want)
+	if err != nil {
+		return nil, err
+	}
+	var frozen []*engine.Ref
+	var asked []*engine.Question[struct{}]
+	for id := range rows {
+		if ref := rt.ref(id); ref != nil {
+			q := engine.NewQuestion[struct{}]()
+			ref.Tell(&trigger.Freeze{Question: q})
+			frozen, asked = append(frozen, ref), append(asked, q)
+		}
+	}
+	for _, q := range asked {
+		if _, err := q.Wait(ctx); err != nil && !errors.Is(err, engine.ErrGone) {
+			return frozen, err
+		}
+	}
+	return frozen, nil
 }
 
 // redeclare compares what is stored with what is wanted and commits the difference. It returns the ids that changed.
@@ -173,7 +199,8 @@ func (d *declaration) replace(s *trigger.Stored, row claim.Row, now time.Time) (
 		if !d.whole {
 			return false, fmt.Errorf("%w: %q, which is stored but cannot be read: %w", ErrExists, row.ID, err)
 		}
-		s.State = firing.Begin(s.Definition, now, 1, 1)
+		// What its keys were made of is not known: a row has been written at least once for each incarnation that it had.
+		s.State = firing.Begin(s.Definition, now, uint32(min(row.Revision, math.MaxUint32-1))+1, 1)
 		return false, nil
 	}
 	if old.State.Retired {
@@ -197,25 +224,29 @@ func (d *declaration) replace(s *trigger.Stored, row claim.Row, now time.Time) (
 	case !d.whole:
 		return false, fmt.Errorf("%w: %q", ErrExists, row.ID)
 	}
-	s.State = firing.BeginVersion(s.Definition, now, old.State)
+	s.State = firing.BeginVersion(s.Definition, old.Definition, now, old.State)
 	return false, nil
 }
 
-// reload tells the actors of these triggers that their rows have changed, and makes those that are missing.
-func (rt *Runtime) reload(ids []string) error {
+// reload tells the actors of changed triggers to read their rows, and makes those that are missing.
+func (rt *Runtime) reload(want map[string]trigger.Stored, changed []string) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.phase != started {
 		return nil
 	}
-	for _, id := range ids {
-		ref, ok := rt.triggers[id]
-		if ok && !gone(ref) {
+	for _, id := range changed {
+		if ref := rt.triggers[id]; ref != nil && !gone(ref) {
 			ref.Tell(trigger.Reload{})
-			continue
-		}
-		if err := rt.spawn(id); err != nil {
+		} else if err := rt.spawn(id); err != nil {
 			return err
+		}
+	}
+	for id := range want {
+		if rt.triggers[id] == nil {
+			if err := rt.spawn(id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

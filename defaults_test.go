@@ -31,7 +31,7 @@ func TestTheTableOfDefaultsIsTrue(t *testing.T) {
 		"Trigger.Timeout":        s.Timeout.String(),
 		"Trigger.Attempts":       fmt.Sprint(d.Attempts),
 		"Trigger.Backoff":        fmt.Sprintf("%v to %v, doubled each time, a fifth random", d.Backoff.Initial, d.Backoff.Max),
-		"lease of a claim":       d.Lease.String() + ",",
+		"lease of a claim":       DefaultLease.String() + ",",
 		"GroupConfig.Delay":      keygroup.DefaultDelay.String(),
 		"GroupConfig.BatchItems": fmt.Sprint(keygroup.DefaultBatchItems),
 		"GroupConfig.MaxItems":   fmt.Sprint(keygroup.DefaultMaxItems),

@@ -9,6 +9,7 @@ import (
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/actors/trigger"
 	"github.com/quarterjack/quarterjack/actors/trigger/firing"
+	"github.com/quarterjack/quarterjack/internal/backoff"
 	"github.com/quarterjack/quarterjack/internal/engine"
 )
 
@@ -34,54 +35,66 @@ func outcome(r *claim.Record, first bool) Outcome {
 // fn runs on the caller's goroutine. A panic in it is recorded as a failure and goes on to the caller. The key is free
 // text within the runtime's namespace and is kept for ever. It costs two commits of the store.
 func (rt *Runtime) Do(ctx context.Context, key string, fn Handler) (Outcome, error) {
-	if err := rt.ready(ctx); err != nil {
-		return Outcome{}, err
-	}
-	if !rt.calls.TryAcquire() {
+	if !rt.calls.TryAcquire() { // before the runtime is looked at: Close waits for who holds one
 		return Outcome{}, fmt.Errorf("%w: more than %d calls of Do at once", ErrUnavailable, rt.calls.Size())
 	}
 	defer rt.calls.Release()
+	if err := rt.ready(ctx); err != nil {
+		return Outcome{}, err
+	}
 	k := claim.Free(rt.cfg.Namespace, key)
+	if _, twice := rt.doing.LoadOrStore(k, true); twice {
+		return Outcome{}, fmt.Errorf("%w: %s is being done in this process", ErrInFlight, k)
+	}
+	run, out, err := rt.take(k)
+	if run == nil {
+		rt.doing.Delete(k)
+		return out, err
+	}
+	return rt.do(ctx, run, fn)
+}
+
+// take claims the key. Without a run, somebody else has it or had it.
+func (rt *Runtime) take(k claim.Key) (*Run, Outcome, error) {
 	now := rt.clock.Now()
 	o := commit(rt.ledger, claim.Request{Ops: []claim.Op{{Action: claim.Claim, Key: k, Slot: now, Lease: DefaultLease}}})
 	if o.Err != nil {
-		return Outcome{}, o.Err
+		return nil, Outcome{}, rt.mapped(o.Err)
 	}
 	res := o.Results[0]
 	if res.Answer == claim.Already {
-		return outcome(&res.Record, false), nil
+		return nil, outcome(&res.Record, false), nil
 	}
 	if res.Answer == claim.InFlight {
-		return outcome(&res.Record, false), fmt.Errorf("%w: %s is claimed under fence %d since %s", ErrInFlight, k, res.Record.Fence,
+		return nil, outcome(&res.Record, false), fmt.Errorf("%w: %s is claimed under fence %d since %s", ErrInFlight, k, res.Record.Fence,
 			res.Record.FiredAt.Format(time.RFC3339Nano))
 	}
-	return rt.do(ctx, newRun(res.Record, 0, rt.ledger), fn)
+	return newRun(res.Record, 0, rt.ledger), Outcome{}, nil
 }
 
-func (rt *Runtime) do(ctx context.Context, run *Run, fn Handler) (out Outcome, err error) {
-	finished := false
+func (rt *Runtime) do(ctx context.Context, run *Run, fn Handler) (Outcome, error) {
+	ended := false
 	defer func() {
-		if !finished { // a panic or Goexit in fn: say so, and let it go on
-			e := run.ended(rt.runs.ctx, Keyed, errors.New("the function panicked or ended its goroutine"))
-			if err := rt.record(run, e).Err; err != nil {
-				rt.log.Error("a failed Do could not be recorded; its key is free when the lease is over", "key", run.Key, "error", err)
-			}
+		if !ended { // a panic or Goexit in fn, or in its error: say so, and let it go on
+			rt.record(run, run.ended(rt.runs.ctx, Keyed, errors.New("the function panicked or ended its goroutine")))
 		}
 	}()
-	fnErr := fn(context.WithValue(ctx, runKey{}, run), run)
-	finished = true
+	fnErr := fn(inside(context.WithValue(ctx, runKey{}, run)), run)
 	e := run.ended(rt.runs.ctx, Keyed, fnErr)
+	ended = true
 	if e.Committed {
+		rt.doing.Delete(run.in.key)
 		return Outcome{First: true, Verdict: claim.Done.String(), Result: run.Result, Attempt: run.Attempt, Fence: run.Fence}, nil
 	}
 	o := rt.record(run, e)
 	if o.Err != nil {
-		return Outcome{}, errors.Join(fnErr, o.Err)
+		return Outcome{}, errors.Join(fnErr, rt.mapped(o.Err))
 	}
 	return outcome(&o.Results[0].Record, true), fnErr
 }
 
-// record commits the end of a Do.
+// record commits the end of a Do. Where the store cannot, it is tried again in the background, until it can or the
+// runtime is closed; until then the key is in flight here.
 func (rt *Runtime) record(run *Run, e firing.Ended) claim.Outcome {
 	op := claim.Op{Action: claim.Complete, Key: run.in.key, Fence: run.Fence, Result: e.Result, Reason: e.Reason}
 	switch {
@@ -90,8 +103,34 @@ func (rt *Runtime) record(run *Run, e firing.Ended) claim.Outcome {
 	case e.Failed:
 		op.Action, op.Final, op.Due = claim.Fail, e.Drop, e.At
 	}
-	return commit(rt.ledger, claim.Request{Ops: []claim.Op{op}})
+	req := claim.Request{Ops: []claim.Op{op}}
+	o := commit(rt.ledger, req)
+	if o.Err == nil || claim.Refusal(o.Err) || errors.Is(o.Err, claim.ErrClosed) {
+		rt.doing.Delete(run.in.key)
+		return o
+	}
+	rt.log.Error("the end of a Do could not be recorded; it is tried again", "key", run.Key, "error", o.Err)
+	go func() {
+		defer rt.doing.Delete(run.in.key)
+		for attempt := 1; ; attempt++ {
+			wait := time.NewTimer(recordAgain.Delay(attempt, backoff.Hash(run.Key, attempt)))
+			select {
+			case <-rt.runs.ctx.Done(): // Close: a last try
+				wait.Stop()
+				commit(rt.ledger, req)
+				return
+			case <-wait.C:
+			}
+			if err := commit(rt.ledger, req).Err; err == nil || claim.Refusal(err) || errors.Is(err, claim.ErrClosed) {
+				return
+			}
+		}
+	}()
+	return o
 }
+
+// recordAgain is how a store that is unavailable is asked again to record the end of a Do.
+var recordAgain = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
 
 // Submit hands work to the runtime: the job's handler runs it under the key, once, and the runtime retries it by
 // itself until it is done or its attempts are used up. It returns when the work is safe in the ledger; work that was
@@ -119,7 +158,10 @@ func (rt *Runtime) Submit(ctx context.Context, job, key string, data []byte) (Ou
 		now := rt.clock.Now()
 		o := commit(rt.ledger, claim.Request{Ops: []claim.Op{{Action: claim.Decide, Key: k, Slot: now, Due: now, Job: job, Payload: data}}})
 		if o.Err != nil {
-			return Outcome{}, o.Err
+			return Outcome{}, rt.mapped(o.Err)
+		}
+		if queue, err = rt.queue(job); err == nil && queue != nil { // it has been started meanwhile, and may not have seen it
+			queue.Tell(trigger.Reload{})
 		}
 		return outcome(&o.Results[0].Record, o.Results[0].Answer == claim.Recorded), nil
 	}

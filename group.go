@@ -53,7 +53,11 @@ func NewGroup[K comparable, V, A any](rt *Runtime, name string, cfg GroupConfig,
 	if _, twice := rt.groups[name]; twice {
 		return nil, fmt.Errorf("%w: group %q", ErrExists, name)
 	}
-	g, err := keygroup.New(keygroup.Deps{Engine: rt.engine, Ledger: rt.ledger, Logger: rt.log}, cfg, acc, handler)
+	if handler == nil {
+		return nil, fmt.Errorf("%w: group %q has no handler", ErrConfig, name)
+	}
+	g, err := keygroup.New(keygroup.Deps{Engine: rt.engine, Ledger: rt.ledger, Logger: rt.log}, cfg, acc,
+		func(ctx context.Context, b *Batch[K, A]) error { return handler(inside(ctx), b) })
 	if err != nil {
 		return nil, err
 	}

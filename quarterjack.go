@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Runtime struct {
 	clock   *clock.Clock
 	runs    *runner
 	calls   *workers.Pool // one permit for each Do in flight
+	doing   sync.Map      // the keys of Do that are in flight in this process
 	parked  *supervisor.Strategy
 	deps    *trigger.Deps
 
@@ -86,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.ledger = rt.book.Ref()
 	rt.runs = &runner{permits: workers.New(cfg.Workers), ledger: rt.ledger, jobs: map[string]job{}}
-	rt.calls = newCalls()
+	rt.calls = workers.New(math.MaxInt32)
 	rt.runs.ctx, rt.runs.cancel = context.WithCancelCause(context.Background())
 	rt.deps = &trigger.Deps{Ledger: rt.ledger, Clock: rt.clock, Permits: rt.runs.permits, Runner: rt.runs, Session: rt.session.ID, Logger: cfg.Logger}
 	return rt, nil
@@ -130,35 +132,52 @@ func (rt *Runtime) Handle(name string, h Handler, mode ...Mode) error {
 // Start recovers what an earlier process left (claims that were cut short, retries that are due, slots that were
 // missed, each by its misfire rule) and begins to fire. It may be called once.
 func (rt *Runtime) Start(ctx context.Context) error {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	switch rt.phase {
-	case started:
-		return ErrStarted
-	case closing:
-		return ErrClosed
-	case opened:
+	// From here on what is submitted or declared finds its actor, or is read below.
+	if err := rt.advance(opened, started); err != nil {
+		return err
 	}
 	rows, err := rt.rows(ctx, claim.RowQuery{Kind: trigger.RowKind, Namespace: rt.cfg.Namespace})
 	if err != nil {
-		return err
+		return errors.Join(err, rt.advance(started, opened))
 	}
-	jobs, err := rt.submitted(ctx)
+	triggers, jobs, err := rt.unfinished(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, rt.advance(started, opened))
 	}
-	rt.phase = started
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
 	for i := range rows {
+		s, bad := trigger.Decode(rows[i].Blob)
+		if rt.triggers[rows[i].ID] != nil || bad == nil && s.State.Retired && !triggers[rows[i].ID] {
+			continue // a retired one only ends what it left
+		}
 		if err := rt.spawn(rows[i].ID); err != nil {
-			return err
+			return rt.mapped(err)
 		}
 	}
 	for name := range jobs {
+		if rt.queues[name] != nil {
+			continue
+		}
 		if _, err := rt.spawnQueue(name); err != nil {
-			return err
+			return rt.mapped(err)
 		}
 	}
 	return nil
+}
+
+// advance changes the phase from one to another.
+func (rt *Runtime) advance(from, to phase) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.phase == from {
+		rt.phase = to
+		return nil
+	}
+	if rt.phase == started {
+		return ErrStarted
+	}
+	return ErrClosed
 }
 
 // spawn starts a trigger's actor, also one that was parked. The lock is held.
@@ -174,7 +193,7 @@ func (rt *Runtime) spawn(id string) error {
 
 func (rt *Runtime) spawnQueue(job string) (*engine.Ref, error) {
 	ref, err := trigger.SpawnQueue(rt.engine, rt.deps, firing.Definition{Namespace: rt.cfg.Namespace, Job: job, Overlap: firing.Allow,
-		Limit: rt.cfg.Workers, Attempts: DefaultAttempts, Backoff: Backoff{}.WithDefaults(), Lease: DefaultLease, Hold: DefaultTimeout + trigger.Grace}, DefaultTimeout)
+		Limit: rt.cfg.Workers, Attempts: DefaultAttempts, Backoff: Backoff{}.WithDefaults()}, DefaultTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -242,17 +261,20 @@ func (rt *Runtime) rows(ctx context.Context, q claim.RowQuery) (all []claim.Row,
 	return all, err
 }
 
-// submitted finds the jobs that have unfinished submitted work.
-func (rt *Runtime) submitted(ctx context.Context) (jobs map[string]bool, err error) {
-	jobs = map[string]bool{}
-	q := claim.Query{Namespace: rt.cfg.Namespace, Kind: claim.KindFree, States: []claim.State{claim.Pending, claim.Claimed}}
+// unfinished finds the triggers, and the jobs of submitted work, that have keys without a verdict.
+func (rt *Runtime) unfinished(ctx context.Context) (triggers, jobs map[string]bool, err error) {
+	triggers, jobs = map[string]bool{}, map[string]bool{}
+	q := claim.Query{Namespace: rt.cfg.Namespace, States: []claim.State{claim.Pending, claim.Claimed}}
 	err = rt.read(ctx, func(ctx context.Context, r claim.Reader) error {
 		return claim.EachRecord(ctx, r, q, func(rec *claim.Record) error {
-			if rec.Job != "" {
+			switch {
+			case rec.Key.Kind != claim.KindFree:
+				triggers[rec.Key.Trigger] = true
+			case rec.Job != "":
 				jobs[rec.Job] = true
 			}
 			return nil
 		})
 	})
-	return jobs, err
+	return triggers, jobs, err
 }

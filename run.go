@@ -13,6 +13,7 @@ import (
 	"github.com/quarterjack/quarterjack/actors/trigger"
 	"github.com/quarterjack/quarterjack/actors/trigger/firing"
 	"github.com/quarterjack/quarterjack/internal/engine"
+	"github.com/quarterjack/quarterjack/internal/verdict"
 	"github.com/quarterjack/quarterjack/internal/workers"
 )
 
@@ -96,7 +97,7 @@ func (r *Run) CommitTx(ctx context.Context, fn func(ctx context.Context, tx any)
 	}
 	err := commit(r.in.ledger, claim.Request{
 		Ops: []claim.Op{{Action: claim.Complete, Key: r.in.key, Fence: r.Fence, Result: r.Result}},
-		Tx:  func(ctx context.Context, tx any) error { return fn(context.WithValue(ctx, txKey{}, true), tx) },
+		Tx:  fn,
 	}).Err
 	if err == nil {
 		r.in.committed.Store(true)
@@ -104,15 +105,20 @@ func (r *Run) CommitTx(ctx context.Context, fn func(ctx context.Context, tx any)
 	return err
 }
 
+// runKey is where the context of a handler has its run; insideKey marks the context of any function of the user's that
+// the runtime waits for when it closes.
 type (
-	txKey  struct{}
-	runKey struct{}
+	runKey    struct{}
+	insideKey struct{}
 )
+
+// inside marks the context of a function that Close waits for: a Close from within it must not.
+func inside(ctx context.Context) context.Context { return context.WithValue(ctx, insideKey{}, true) }
 
 // outsideTx refuses a call of the ledger from inside a Commit closure, whose writer would wait for itself.
 func outsideTx(ctx context.Context) error {
-	if ctx.Value(txKey{}) != nil {
-		return ErrInTx
+	if err := claim.InTx(ctx); err != nil {
+		return err
 	}
 	if r, ok := ctx.Value(runKey{}).(*Run); ok && r.in.inTx.Load() {
 		return ErrInTx
@@ -168,13 +174,14 @@ func (r *runner) Run(w trigger.Work, done func(firing.Ended)) {
 	j, ok := r.get(w.Record.Job)
 	if !ok { // jobs are never taken back; a record that names an unknown one is of another program
 		r.permits.Release()
-		done(firing.Ended{Key: w.Record.Key, Fence: w.Record.Fence, Attempt: int(w.Record.Attempt), At: time.Now().Round(0).UTC(),
-			Interrupted: true, Reason: "no job is registered as " + w.Record.Job})
+		e := newRun(w.Record, 0, r.ledger).ended(r.ctx, Keyed, nil)
+		e.Failed, e.Reason = true, "no job is registered as "+w.Record.Job
+		done(e)
 		return
 	}
 	r.permits.Go(func() {
 		run := newRun(w.Record, w.Missed, r.ledger)
-		ctx, cancel := context.WithTimeoutCause(context.WithValue(r.ctx, runKey{}, run), w.Timeout, timeoutError(w.Timeout))
+		ctx, cancel := context.WithTimeoutCause(inside(context.WithValue(r.ctx, runKey{}, run)), w.Timeout, timeoutError(w.Timeout))
 		defer cancel()
 		err := errGoexit
 		defer func() {
@@ -189,7 +196,7 @@ func (r *runner) Run(w trigger.Work, done func(firing.Ended)) {
 
 // ended is how the run ended, when its handler has left with err.
 func (r *Run) ended(runtime context.Context, mode Mode, err error) firing.Ended {
-	e := firing.Ended{Key: r.in.key, Fence: r.Fence, Attempt: r.Attempt, At: time.Now().Round(0).UTC(), Result: r.Result}
+	e := firing.Ended{Key: r.in.key, Job: r.Job, Slot: r.Slot, Fence: r.Fence, Attempt: r.Attempt, At: time.Now().Round(0).UTC(), Result: r.Result}
 	if len(e.Result) > MaxData {
 		e.Result = nil
 		if err == nil {
@@ -219,19 +226,12 @@ func (e timeoutError) Error() string {
 // Is makes it a context.DeadlineExceeded, as any other timeout.
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// fail reads what a handler's error asks for.
+// fail notes what a handler's error asks for.
 func fail(runtime context.Context, e *firing.Ended, err error) {
-	e.Failed, e.Reason = true, err.Error()
-	var drop interface{ Drop() bool }
-	var retry interface{ RetryAfter() time.Duration }
-	switch {
-	case errors.As(err, &drop) && drop.Drop():
-		e.Drop = true
-	case runtime.Err() != nil:
-		e.Interrupted, e.Reason = true, "shutdown: "+err.Error()
-	case errors.As(err, &retry):
-		after := retry.RetryAfter()
-		e.RetryAfter = &after
+	v := verdict.Of(err)
+	e.Failed, e.Reason, e.Drop, e.RetryAfter = true, v.Reason, v.Drop, v.RetryAfter
+	if !v.Drop && runtime.Err() != nil {
+		e.Interrupted, e.Reason = true, "shutdown: "+v.Reason
 	}
 }
 

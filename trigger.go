@@ -120,7 +120,7 @@ func (t Trigger) stored(namespace string) (trigger.Stored, error) {
 	return trigger.Stored{
 		Definition: firing.Definition{Namespace: namespace, Trigger: t.ID, Job: t.Job, Payload: t.Data, Schedule: t.Schedule,
 			Misfire: t.Misfire, Threshold: or(t.Threshold, DefaultThreshold), Overlap: t.Overlap, Limit: t.limit(),
-			Attempts: or(t.Attempts, DefaultAttempts), Backoff: t.Backoff.WithDefaults(), Lease: DefaultLease},
+			Attempts: or(t.Attempts, DefaultAttempts), Backoff: t.Backoff.WithDefaults()},
 		Timeout: or(t.Timeout, DefaultTimeout),
 	}, nil
 }

@@ -16,7 +16,7 @@ var (
 	ErrNotStarted = errors.New("the runtime has not been started")
 	ErrStarted    = errors.New("the runtime has been started already")
 	ErrClosed     = errors.New("the runtime is closed")
-	// ErrInFlight says that somebody else holds the key. The message says how long the lease still is.
+	// ErrInFlight says that somebody holds the key. The message says since when, or that it is in this process.
 	ErrInFlight = errors.New("the key is in flight")
 	// ErrNotCommitted says that a handler of a job in tx mode returned nil without Commit: nothing was done.
 	ErrNotCommitted = errors.New("the handler returned without Commit")

@@ -264,7 +264,11 @@ func TestDrainRecordsEndsAndStartsNothing(t *testing.T) {
 		s.takes = 5 * time.Second
 		ref := s.trigger("a", firing.Definition{Schedule: everySecond(10)})
 		time.Sleep(time.Second)
-		ref.Tell(Drain{})
+		q := engine.NewQuestion[struct{}]()
+		ref.Tell(&Drain{q})
+		_, err := q.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(s.begun), "it says when all is recorded")
 		time.Sleep(time.Minute)
 		require.Equal(t, map[string]int{"done": 1}, s.states())
 		require.Len(t, s.ran(), 1)

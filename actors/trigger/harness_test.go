@@ -139,7 +139,7 @@ func (s *stage) Run(w Work, done func(firing.Ended)) {
 	s.mu.Unlock()
 	s.deps.Permits.Go(func() {
 		time.Sleep(takes)
-		e := firing.Ended{Key: w.Record.Key, Fence: w.Record.Fence, Attempt: int(w.Record.Attempt), At: s.clock.Now()}
+		e := firing.Ended{Key: w.Record.Key, Job: w.Record.Job, Slot: w.Record.Slot, Fence: w.Record.Fence, Attempt: int(w.Record.Attempt), At: s.clock.Now()}
 		if ends != nil {
 			ends(w, &e)
 		}

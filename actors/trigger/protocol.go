@@ -77,8 +77,12 @@ type Describe struct{ *engine.Question[Status] }
 // Reload says that the trigger's row was changed by somebody else.
 type Reload struct{}
 
-// Drain says that the runtime closes: nothing is started or decided any more, what ends is still recorded.
-type Drain struct{}
+// Freeze asks for no step until Reload: somebody is about to edit the row. Answered when no commit is outstanding.
+type Freeze struct{ *engine.Question[struct{}] }
+
+// Drain says that the runtime closes: nothing is started or decided any more, what ends is still recorded. Answered
+// when nothing runs and every end is recorded.
+type Drain struct{ *engine.Question[struct{}] }
 
 // JobRegistered says that a job may have a handler now.
 type JobRegistered struct{}
@@ -101,7 +105,7 @@ type Status struct {
 type (
 	tick      struct{ token uint64 }
 	permit    struct{ p *place }
-	again     struct{ incarnation uint64 }
+	retry     struct{ incarnation uint64 }
 	committed struct {
 		serial  uint64
 		outcome claim.Outcome
@@ -122,7 +126,16 @@ type (
 func (*loaded) Urgent() {}
 
 // Urgent lets the next try of a reload through the gate.
-func (again) Urgent() {}
+func (retry) Urgent() {}
+
+// Urgent lets the question through the gate: a trigger that cannot be loaded says so.
+func (*Describe) Urgent() {}
+
+// Urgent lets Close through the gate.
+func (*Drain) Urgent() {}
+
+// Urgent lets an edit through the gate.
+func (*Freeze) Urgent() {}
 
 // Undelivered gives the permit back.
 func (m permit) Undelivered(error) { m.p.deps.Permits.Release() }
@@ -138,6 +151,9 @@ func (m ended) Undelivered(error) {
 		op.Action = claim.Release
 	case e.Failed:
 		op.Action = claim.Fail
+		if e.RetryAfter != nil {
+			op.Due = e.At.Add(*e.RetryAfter)
+		}
 	default:
 		op.Action = claim.Complete
 	}

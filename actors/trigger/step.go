@@ -11,38 +11,35 @@ import (
 )
 
 // step asks the kernel what is to be done and does it: Persist first, and what stands behind it when the ledger has
-// committed. While a commit is outstanding it only notes that there is more to do.
+// committed. While a commit is outstanding, the store is down, or the row is being edited, it only notes that there is
+// more to do.
 func (a *Actor) step() {
-	if a.m == nil || a.out != nil {
+	if a.m == nil || a.out != nil || a.retrying || a.frozen {
 		a.again = true
 		return
 	}
 	a.again = false
 	now := a.deps.Clock.Now()
-	job := a.m.Definition().Job
-	missing := !a.deps.Runner.Has(job) && !a.m.Finished()
-	a.m.Without(missing)
-	if missing != a.saidJob {
-		a.saidJob = missing
-		if a.parked = ""; missing {
-			a.parked = "no job is registered as " + job
-			a.deps.Logger.Warn("trigger parked until its job is registered; its slots wait", "trigger", a.id, "job", job)
-		}
-	}
-	for want := a.m.Want(now); !missing && a.permits < want && a.deps.Permits.TryAcquire(); {
+	a.sayOrphaned()
+	for want := a.m.Want(now); a.permits < want && a.deps.Permits.TryAcquire(); {
 		a.permits++
 	}
-	effects := a.m.Step(now, a.permits)
+	effects := a.m.Step(now, a.permits, a.deps.Runner.Has)
 	p, ok := effects[0].(firing.Persist)
 	if !ok {
-		a.fail(a.replies, nil) // what they asked for was so already
-		a.replies = nil
+		a.answer(0, func(*note) (*claim.Result, error) { return nil, nil }) // what they asked for was so already
+		a.recorded()
 		a.perform(effects, nil)
+		a.tellSettled()
 		return
 	}
 	a.serial++
-	a.out = &outstanding{serial: a.serial, persist: p, rest: effects[1:], replies: a.replies}
-	a.replies = nil
+	a.out = &outstanding{serial: a.serial, persist: p, rest: effects[1:]}
+	for _, n := range a.notes {
+		if n.serial == 0 {
+			n.serial = a.serial
+		}
+	}
 	for k, e := range a.live {
 		if e != nil {
 			a.out.ended = append(a.out.ended, k)
@@ -50,6 +47,20 @@ func (a *Actor) step() {
 	}
 	a.keep(a.out.rest)
 	a.commit(p)
+}
+
+// sayOrphaned says once that nobody has registered the job that something is due for.
+func (a *Actor) sayOrphaned() {
+	job := a.m.Definition().Job
+	missing := !a.deps.Runner.Has(job) && !a.m.Finished()
+	if missing == a.orphaned {
+		return
+	}
+	a.orphaned = missing
+	if a.parked = ""; missing {
+		a.parked = "no job is registered as " + job
+		a.deps.Logger.Warn("trigger parked until its job is registered; its slots wait", "trigger", a.id, "job", job)
+	}
 }
 
 // keep gives back the permits that the effects do not use, so that nobody waits for what a commit leaves idle.
@@ -82,11 +93,12 @@ func (a *Actor) commit(p firing.Persist) {
 
 // committed goes on behind the commit.
 func (a *Actor) committed(c *engine.Context, msg committed) {
-	if a.out == nil || msg.serial != a.out.serial {
-		return // of a step that a restart or a reload has overtaken
+	out := a.out
+	if out == nil || msg.serial != out.serial {
+		return // of a step that a restart has overtaken
 	}
-	out, err := a.out, msg.outcome.Err
 	a.out = nil
+	err := msg.outcome.Err
 	switch {
 	case err == nil:
 		a.tries = 0
@@ -96,50 +108,78 @@ func (a *Actor) committed(c *engine.Context, msg committed) {
 		for _, k := range out.ended {
 			delete(a.live, k)
 		}
-		a.m.Persisted(msg.outcome.Results)
-		for _, r := range out.replies {
-			r(msg.outcome.Results, nil)
+		results := msg.outcome.Results
+		a.again = a.m.Persisted(results) || a.again
+		asked := map[uint64]*claim.Result{}
+		for _, x := range out.persist.Asked {
+			asked[x.ID] = &results[x.Op]
 		}
-		a.perform(out.rest, msg.outcome.Results)
+		a.answer(out.serial, func(n *note) (*claim.Result, error) { return asked[n.ask], nil })
+		a.perform(out.rest, results)
 	case errors.Is(err, claim.ErrStale):
-		// Somebody else has edited the trigger. What was noted here is still to be done, by the new definition.
-		a.fail(out.replies, err)
-		a.reload(c)
-		return
+		// Somebody else has edited the trigger. What was noted is still to be done, by the new definition.
+		a.disown()
+		a.giveBack()
+		a.reread = true
 	default:
 		a.m.Refused()
+		a.disown()
 		a.giveBack()
-		a.replies = append(out.replies, a.replies...)
 		a.later(err, "a step of the trigger could not be committed")
-		return
 	}
-	if a.again {
+	switch {
+	case a.reread:
+		a.reload(c)
+	case a.again:
 		a.step()
 	}
+	a.idle()
+}
+
+// whenIdle calls fn when no commit is outstanding.
+func (a *Actor) whenIdle(fn func()) {
+	a.waiters = append(a.waiters, fn)
+	a.idle()
+}
+
+func (a *Actor) idle() {
+	if a.out != nil {
+		return
+	}
+	for _, fn := range a.waiters {
+		fn()
+	}
+	a.waiters = nil
+	a.tellSettled()
 }
 
 // later tries again after a while. Nothing fires meanwhile; afterwards the misfire rules apply.
 func (a *Actor) later(err error, what string) {
 	if errors.Is(err, claim.ErrClosed) || a.stopping {
-		a.fail(a.replies, err)
-		a.replies = nil
+		a.fail(err)
+		return
+	}
+	if a.retrying {
 		return
 	}
 	if a.tries++; a.tries == 1 {
 		a.deps.Logger.Error(what+"; it is tried again", "trigger", a.id, "error", err)
 	}
-	self, msg := a.self, again{a.incarnation}
+	a.retrying = true
+	self, msg := a.self, retry{a.incarnation}
 	time.AfterFunc(retryStore.Delay(a.tries, backoff.Hash(a.id, a.tries)), func() { self.Tell(msg) })
 }
 
-func (a *Actor) retry(c *engine.Context, msg again) {
-	switch {
-	case msg.incarnation != a.incarnation || a.stopping:
-	case a.m == nil && a.parked == "":
-		a.reload(c)
-	case a.m != nil:
-		a.step()
+func (a *Actor) retry(c *engine.Context, msg retry) {
+	if msg.incarnation != a.incarnation || a.stopping {
+		return
 	}
+	a.retrying = false
+	if a.m == nil && a.parked == "" {
+		a.reload(c)
+		return
+	}
+	a.step()
 }
 
 // perform does what stands behind the Persist.
@@ -159,9 +199,6 @@ func (a *Actor) perform(effects []firing.Effect, results []claim.Result) {
 		}
 	}
 	a.giveBack()
-	if st := a.m.State(); st.Retired && a.m.Running() == 0 && a.m.Waiting() == 0 {
-		a.self.Stop()
-	}
 }
 
 // emit starts a run under the permit that was kept for it, if the ledger has granted its claim.

@@ -47,6 +47,8 @@ type Op struct {
 	// Stored, of Claim: go on with the job and payload that are stored, whatever they are. A key without a record
 	// is ErrIllegal then.
 	Stored bool
+	// New, of Claim and Skip: only a key without a record is taken; one that is known stays as it is (Already).
+	New bool
 	// Alone: a refusal of this op is its own (the result's Answer is Refused and its Err says why) and does not
 	// refuse the rest of the request.
 	Alone bool
@@ -178,7 +180,7 @@ func claim(rec *Record, op Op, now Hand) (Record, Answer, error) {
 	switch {
 	case rec == nil:
 		r = op.fresh()
-	case rec.State.Terminal():
+	case rec.State.Terminal() || op.New:
 		return *rec, Already, nil
 	case !rec.Open(now):
 		return *rec, InFlight, nil
@@ -198,7 +200,7 @@ func skip(rec *Record, op Op, now Hand) (Record, Answer, error) {
 	switch {
 	case rec == nil:
 		r = op.fresh()
-	case rec.State.Terminal():
+	case rec.State.Terminal() || op.New:
 		return *rec, Already, nil
 	case !rec.Open(now):
 		return *rec, InFlight, nil

@@ -17,6 +17,13 @@ type Persist struct {
 	State  *State
 	Ops    []claim.Op
 	Ranges []claim.Range
+	Asked  []Asked // which op answers which Ask
+}
+
+// Asked says that Ops[Op] is what an Ask has come to.
+type Asked struct {
+	ID uint64
+	Op int
 }
 
 // Emit starts a run, if Ops[Op] of the Persist before it came to Recorded: the record says fence, attempt and payload.
@@ -45,6 +52,8 @@ func (Permit) effect()  {}
 // Ended says how a run ended. The zero values of Failed, Drop and Committed mean that its handler returned nil.
 type Ended struct {
 	Key     claim.Key
+	Job     string
+	Slot    time.Time
 	Fence   uint64
 	Attempt int
 	At      time.Time
@@ -61,8 +70,10 @@ type Ended struct {
 	Interrupted bool
 }
 
-// Ask is a run that is wanted by hand, beside the schedule. It moves no grid and no count.
+// Ask is a run that is wanted by hand, beside the schedule. It moves no grid and no count. A key that is known already
+// stays as it is: the answer tells how it stands.
 type Ask struct {
+	ID      uint64    // names the ask in Persist.Asked
 	Key     claim.Key // KindManual with the caller's request id, or KindFree
 	Payload []byte
 	Due     time.Time // zero: now

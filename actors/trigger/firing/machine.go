@@ -17,66 +17,37 @@ const maxSlots = 64
 // One Persist is outstanding at a time: between Step and Persisted or Refused no other step is made. What happens in
 // between is noted (Ended, Ask, Pause, Resume) and is part of the next step.
 type Machine struct {
-	def Definition
-	st  State
-	// Without is set while nobody has registered the job: what is due is decided and waits, nothing starts, and
-	// nothing further is decided.
-	without bool
-	drained bool // only ends are recorded any more
+	def     Definition
+	st      State
 	gen     uint64
+	without bool // nobody has registered the job: what is due is decided and waits, and nothing further is decided
+	drained bool // only ends are recorded any more
 
-	waiting []waiting   // decided, not running, by (Due, Slot)
+	waiting queue       // decided, not running
 	running []claim.Key // emitted and not ended
 	ended   []Ended     // not yet persisted
 	asks    []Ask       // not yet persisted
 	dirty   bool        // the state was changed between steps
 	resumed bool        // slots that are due came due while it was paused
+	// fresh: slots that are due came due while nothing of this machine ran (before it was made, while it was paused or
+	// without a job). The misfire rule is theirs, not the overlap policy.
+	fresh bool
 
 	before *snapshot // what to go back to if the outstanding Persist is refused
 }
 
-// waiting is a key that is decided and waits for its (next) attempt.
-type waiting struct {
-	key     claim.Key
-	due     time.Time
-	slot    time.Time
-	attempt int // attempts spent
-}
-
+// snapshot is what a step changes, and what came of it.
 type snapshot struct {
-	st      State
-	waiting []waiting
-	running []claim.Key
-	ended   []Ended
-	asks    []Ask
-	dirty   bool
-	resumed bool
-	ops     []claim.Op
-}
+	now                   time.Time
+	st                    State
+	running               []claim.Key
+	ended                 []Ended
+	asks                  []Ask
+	dirty, resumed, fresh bool
 
-// New makes the machine of a trigger from what is stored: its definition, its state and its unfinished records. Of
-// those that are claimed, live tells which this process is running now; one that this session claimed and never
-// started (its actor failed in between) is released, and one of a session before was cut short and is claimable.
-func New(def Definition, st State, unfinished []claim.Record, session uint64, live func(claim.Key) bool, now time.Time) *Machine {
-	m := &Machine{def: def, st: st}
-	for i := range unfinished {
-		r := &unfinished[i]
-		switch {
-		case r.State == claim.Claimed && live(r.Key):
-			m.running = append(m.running, r.Key)
-		case r.State == claim.Claimed && r.Session == session:
-			m.Ended(Ended{Key: r.Key, Fence: r.Fence, Attempt: int(r.Attempt), At: now, Interrupted: true, Reason: "never started"})
-		case r.State == claim.Claimed:
-			m.wait(waiting{key: r.Key, due: now, slot: r.Slot, attempt: int(r.Attempt) - 1})
-		case r.State == claim.Pending:
-			m.wait(waiting{key: r.Key, due: r.Due, slot: r.Slot, attempt: int(r.Attempt)})
-		}
-	}
-	if st.Awaiting && len(unfinished) == 0 { // its run ended, and the crash came before the pause was written
-		m.st.rest(now)
-		m.dirty = true
-	}
-	return m
+	taken []waiting   // from the queue
+	put   []claim.Key // into the queue
+	ops   []claim.Op
 }
 
 // Definition is what the user wrote.
@@ -85,11 +56,11 @@ func (m *Machine) Definition() Definition { return m.def }
 // State is where the trigger stands.
 func (m *Machine) State() State { return m.st }
 
-// Running and Waiting count the runs in flight and the keys that wait for an attempt.
+// Running counts the runs in flight.
 func (m *Machine) Running() int { return len(m.running) }
 
 // Waiting counts the keys that are decided and wait for their (next) attempt.
-func (m *Machine) Waiting() int { return len(m.waiting) + len(m.asks) }
+func (m *Machine) Waiting() int { return len(m.waiting.list) + len(m.asks) }
 
 // Finished says that nothing will ever be due by itself, and nothing waits or runs.
 func (m *Machine) Finished() bool {
@@ -98,9 +69,6 @@ func (m *Machine) Finished() bool {
 
 // Generation is that of the wake that counts.
 func (m *Machine) Generation() uint64 { return m.gen }
-
-// Without says whether the job is missing; Step takes it into account.
-func (m *Machine) Without(missing bool) { m.without = missing }
 
 // Drain ends all but the recording of ends: nothing is started or decided any more.
 func (m *Machine) Drain() { m.drained = true }
@@ -111,38 +79,32 @@ func (m *Machine) Ended(e Ended) { m.ended = append(m.ended, e) }
 // Ask notes a run by hand for the next step.
 func (m *Machine) Ask(a Ask) { m.asks = append(m.asks, a) }
 
-// Pause stops the schedule: slots that come due meanwhile are dealt with at Resume. It says whether it changed
-// anything.
-func (m *Machine) Pause(note string) bool {
-	if m.st.Paused {
-		return false
-	}
-	m.st.Paused, m.st.Note, m.dirty = true, note, true
-	return true
-}
-
-// Resume goes on; slots that came due while paused are missed slots, with the reason paused. It says whether it
-// changed anything.
-func (m *Machine) Resume() bool {
+// Pause stops the schedule: slots that come due meanwhile are dealt with at Resume. Pausing twice changes nothing.
+func (m *Machine) Pause(note string) {
 	if !m.st.Paused {
-		return false
+		m.st.Paused, m.st.Note, m.dirty = true, note, true
 	}
-	m.st.Paused, m.st.Note, m.dirty, m.resumed = false, "", true, true
-	return true
 }
 
-// Step is what is to be done at now, with at most permits runs started. The list is at most one Persist, then the
-// Emits that stand on it, then a Permit if one is missing, then one Wake.
-func (m *Machine) Step(now time.Time, permits int) []Effect {
+// Resume goes on; slots that came due while paused are missed slots, with the reason paused.
+func (m *Machine) Resume() {
+	if m.st.Paused {
+		m.st.Paused, m.st.Note, m.dirty, m.resumed, m.fresh = false, "", true, true, true
+	}
+}
+
+// Step is what is to be done at now, with at most permits runs started, of jobs that are registered (has). The list is
+// at most one Persist, then the Emits that stand on it, then a Permit if one is missing, then one Wake.
+func (m *Machine) Step(now time.Time, permits int, has func(job string) bool) []Effect {
 	now = schedule.Instant(now)
-	m.before = &snapshot{st: m.st, waiting: slices.Clone(m.waiting), running: slices.Clone(m.running),
-		ended: m.ended, asks: m.asks, dirty: m.dirty, resumed: m.resumed}
-	s := step{m: m, now: now, permits: permits, reason: ReasonMisfire}
+	m.before = &snapshot{now: now, st: m.st, running: slices.Clone(m.running), ended: m.ended, asks: m.asks,
+		dirty: m.dirty, resumed: m.resumed, fresh: m.fresh}
+	if without := !has(m.def.Job); without != m.without {
+		m.without, m.fresh = without, m.fresh || m.without
+	}
+	s := step{m: m, now: now, permits: permits, has: has, reason: ReasonMisfire}
 	if m.resumed {
 		s.reason = ReasonPaused
-	}
-	if m.without {
-		s.permits = 0
 	}
 	if !m.drained {
 		s.overlapped()
@@ -154,13 +116,10 @@ func (m *Machine) Step(now time.Time, permits int) []Effect {
 		s.retries()
 		s.slots()
 	}
-	if !s.more {
-		m.resumed = false
-	}
 	var out []Effect
 	changed := m.dirty || m.st != m.before.st
 	if changed || len(s.ops) > 0 || len(s.ranges) > 0 {
-		p := Persist{Ops: s.ops, Ranges: s.ranges}
+		p := Persist{Ops: s.ops, Ranges: s.ranges, Asked: s.asked}
 		if changed {
 			st := m.st
 			p.State = &st
@@ -171,47 +130,68 @@ func (m *Machine) Step(now time.Time, permits int) []Effect {
 		m.before = nil
 	}
 	out = append(out, s.emits...)
-	if s.starved && !m.without {
+	if s.starved {
 		out = append(out, Permit{})
 	}
 	m.gen++
-	return append(out, Wake{At: m.wakeAt(now, s.more), Generation: m.gen})
+	return append(out, Wake{At: m.wakeAt(now, s.more, has), Generation: m.gen})
 }
 
-// Persisted takes the results of the outstanding Persist, in the order of its Ops.
-func (m *Machine) Persisted(results []claim.Result) {
-	if m.before == nil {
-		return
-	}
-	for i, op := range m.before.ops {
-		if op.Action == claim.Claim && results[i].Answer != claim.Recorded {
-			// Not ours to run: it has its verdict already, or somebody else holds it.
-			m.notRunning(op.Key)
-		}
+// Persisted takes the results of the outstanding Persist, in the order of its Ops. again says that they ask for
+// another step.
+func (m *Machine) Persisted(results []claim.Result) (again bool) {
+	b := m.before
+	if b == nil {
+		return false
 	}
 	m.before = nil
+	for i, op := range b.ops {
+		r := &results[i]
+		switch {
+		case r.Answer == claim.Recorded:
+		case op.Action == claim.Claim:
+			// Not ours to run: it has its verdict already, or somebody else holds it.
+			m.notRunning(op.Key)
+			if m.st.Awaiting && op.Key == m.st.ordinal(&m.def) {
+				m.st.rest(b.now)
+				m.dirty, again = true, true
+			}
+		case op.Action == claim.Decide && slices.Contains(b.put, op.Key) && r.Record.State != claim.Pending:
+			m.waiting.drop(op.Key)
+		}
+	}
+	return again
 }
+
+// Refused undoes the outstanding Persist: nothing of it was kept. What was noted is noted again for the next step.
+func (m *Machine) Refused() {
+	b := m.before
+	if b == nil {
+		return
+	}
+	paused, note, changed, resumed := m.st.Paused, m.st.Note, m.dirty, m.resumed
+	m.st, m.running, m.dirty, m.resumed, m.fresh = b.st, b.running, b.dirty, b.resumed, b.fresh
+	if changed { // Pause or Resume since the step
+		m.st.Paused, m.st.Note, m.dirty = paused, note, true
+		m.resumed, m.fresh = resumed || b.resumed, resumed || b.fresh
+	}
+	for _, k := range b.put {
+		m.waiting.drop(k)
+	}
+	for _, w := range b.taken {
+		m.waiting.put(w)
+	}
+	m.ended, m.asks, m.before = slices.Concat(b.ended, m.ended), slices.Concat(b.asks, m.asks), nil
+}
+
+// Holds says whether the key counts as running: in flight, or ended and not yet recorded.
+func (m *Machine) Holds(k claim.Key) bool { return slices.Contains(m.running, k) }
 
 // notRunning takes one run of a key off the list of those in flight.
 func (m *Machine) notRunning(k claim.Key) {
 	if i := slices.Index(m.running, k); i >= 0 {
 		m.running = slices.Delete(m.running, i, i+1)
 	}
-}
-
-// Refused undoes the outstanding Persist: nothing of it was kept. What was noted is noted again for the next step.
-func (m *Machine) Refused() {
-	if m.before == nil {
-		return
-	}
-	late, asked := m.ended, m.asks
-	b := m.before
-	paused, note, changed, resumed := m.st.Paused, m.st.Note, m.dirty, m.resumed
-	m.st, m.waiting, m.running, m.dirty, m.resumed = b.st, b.waiting, b.running, b.dirty, b.resumed
-	if changed { // Pause or Resume since the step
-		m.st.Paused, m.st.Note, m.dirty, m.resumed = paused, note, true, resumed || b.resumed
-	}
-	m.ended, m.asks, m.before = slices.Concat(b.ended, late), slices.Concat(b.asks, asked), nil
 }
 
 // limit is how many runs may be in flight at once.
@@ -222,25 +202,13 @@ func (m *Machine) limit() int {
 	return 1
 }
 
-// queued counts the keys that wait for their first attempt.
-func (m *Machine) queued() (n int) {
-	for i := range m.waiting {
-		if m.waiting[i].attempt == 0 {
-			n++
-		}
-	}
-	return n
-}
-
+// wait puts a key into the queue, if it is not there.
 func (m *Machine) wait(w waiting) {
 	w.due = schedule.Instant(w.due) // as the store keeps it, and as Step compares it
-	i, _ := slices.BinarySearchFunc(m.waiting, w, func(a, b waiting) int {
-		if c := a.due.Compare(b.due); c != 0 {
-			return c
-		}
-		return a.slot.Compare(b.slot)
-	})
-	m.waiting = slices.Insert(m.waiting, i, w)
+	w.own = w.job == m.def.Job
+	if m.waiting.put(w) && m.before != nil {
+		m.before.put = append(m.before.put, w.key)
+	}
 }
 
 // blocked says that the next slot cannot be decided before a run has ended or started: nothing is gained by waking
@@ -248,22 +216,22 @@ func (m *Machine) wait(w waiting) {
 func (m *Machine) blocked() bool {
 	switch {
 	case m.without:
-		return len(m.waiting) > 0
+		return m.waiting.first > 0
 	case m.def.Overlap == Skip:
-		return len(m.running) > 0 || m.queued() > 0
+		return len(m.running) > 0 || m.waiting.first > 0
 	case m.def.Overlap == Allow || m.def.Misfire == Ignore:
 		return len(m.running) >= m.limit()
 	}
 	return false
 }
 
-// held says whether a waiting key stays where it is for now: while the schedule is paused, only what was asked for by
-// hand is started.
-func (m *Machine) held(w *waiting) bool {
-	return m.st.Paused && w.key.Kind != claim.KindManual && w.key.Kind != claim.KindFree
+// held says whether a waiting key stays where it is for now: its job is missing, or the schedule is paused and nobody
+// has asked for it by hand.
+func (m *Machine) held(w *waiting, has func(job string) bool) bool {
+	return m.st.Paused && w.key.Kind != claim.KindManual && w.key.Kind != claim.KindFree || !has(w.job)
 }
 
-func (m *Machine) wakeAt(now time.Time, more bool) time.Time {
+func (m *Machine) wakeAt(now time.Time, more bool, has func(job string) bool) time.Time {
 	if more {
 		return now
 	}
@@ -277,11 +245,11 @@ func (m *Machine) wakeAt(now time.Time, more bool) time.Time {
 	if !at.After(now) { // what is due already waits for a run's end, a permit or a job: each brings its own step
 		at = time.Time{}
 	}
-	if m.without || len(m.running) >= m.limit() {
+	if len(m.running) >= m.limit() {
 		return at
 	}
-	for i := range m.waiting { // sorted: the first that is not held is the earliest
-		if w := &m.waiting[i]; w.due.After(now) && !m.held(w) {
+	for i := range m.waiting.list { // sorted: the first that is not held is the earliest
+		if w := &m.waiting.list[i]; w.due.After(now) && !m.held(w, has) {
 			if at.IsZero() || w.due.Before(at) {
 				at = w.due
 			}
@@ -293,10 +261,9 @@ func (m *Machine) wakeAt(now time.Time, more bool) time.Time {
 
 func (m *Machine) retryAt(e Ended, now time.Time) time.Time {
 	if e.RetryAfter != nil {
-		return schedule.Instant(now.Add(*e.RetryAfter))
+		return now.Add(*e.RetryAfter)
 	}
-	wait := m.def.Backoff.Delay(e.Attempt, backoff.Hash(e.Key.String(), e.Attempt))
-	return schedule.Instant(now.Add(wait))
+	return now.Add(m.def.Backoff.Delay(e.Attempt, backoff.Hash(e.Key.String(), e.Attempt)))
 }
 
 func (m *Machine) fixedDelay() bool { return m.def.Schedule.Kind() == schedule.FixedDelay }
@@ -307,14 +274,13 @@ func (m *Machine) Want(now time.Time) int {
 	if m.drained {
 		return 0
 	}
+	room := m.limit() - len(m.running) + len(m.ended)
 	n := len(m.asks)
-	for i := range m.waiting {
-		if !m.waiting[i].due.After(now) {
-			n++
-		}
+	for i := 0; i < len(m.waiting.list) && n < room && !m.waiting.list[i].due.After(now); i++ {
+		n++
 	}
 	if !m.st.Next.IsZero() && !m.st.Next.After(now) && !m.st.Paused && !m.st.Retired {
 		n++
 	}
-	return max(min(n, m.limit()-len(m.running)+len(m.ended)), 0)
+	return max(min(n, room), 0)
 }

@@ -261,12 +261,12 @@ func TestWithoutAPermitASlotWaits(t *testing.T) {
 
 func TestWithoutAJobSlotsWait(t *testing.T) {
 	p := start(t, Definition{Schedule: every(10 * time.Second), Misfire: NextExisting, Threshold: 5 * time.Second}, day.Add(-time.Second))
-	p.m.Without(true)
+	p.missing = map[string]bool{"job": true}
 	p.until(at("10:00:35"))
 	require.False(t, p.starved)
 	require.Equal(t, map[string]int{"pending": 1}, p.states())
 	require.Zero(t, p.wake.At)
-	p.m.Without(false)
+	p.missing = nil
 	p.step()
 	p.until(at("10:00:45"))
 	require.Equal(t, []string{"10:00:00 at 10:00:35", "10:00:40"}, p.did())
@@ -312,7 +312,7 @@ func TestRetired(t *testing.T) {
 func TestARefusedPersistIsAsIfItNeverWas(t *testing.T) {
 	p := start(t, Definition{Schedule: every(10 * time.Second)}, day.Add(-time.Second))
 	before := p.m.State()
-	p.m.Step(at("10:00:00"), 1)
+	p.m.Step(at("10:00:00"), 1, p.has)
 	p.m.Pause("meanwhile")
 	p.m.Refused()
 	after := p.m.State()
@@ -323,15 +323,6 @@ func TestARefusedPersistIsAsIfItNeverWas(t *testing.T) {
 	p.now = at("10:00:01")
 	p.step()
 	require.Equal(t, []string{"10:00:00 at 10:00:01"}, p.did())
-}
-
-func TestAnEditedTriggerBeginsNow(t *testing.T) {
-	def := Definition{Schedule: every(10 * time.Minute), Threshold: time.Minute}
-	old := Begin(def, day, 1, 1)
-	st := BeginVersion(Definition{Schedule: every(7 * time.Minute)}, at("10:30:00"), old)
-	require.EqualValues(t, 2, st.Version)
-	require.EqualValues(t, 1, st.Incarnation)
-	require.Equal(t, at("10:35:00"), st.Next)
 }
 
 func TestKernelIsPure(t *testing.T) {

@@ -42,7 +42,12 @@ type play struct {
 	flight  []run
 	wake    Wake
 	starved bool
+	again   bool
+	answers []claim.Result  // to what was asked by hand
+	missing map[string]bool // jobs that nobody has registered
 }
+
+func (p *play) has(job string) bool { return !p.missing[job] }
 
 type run struct {
 	slot, fired time.Time
@@ -76,7 +81,7 @@ func start(t *testing.T, def Definition, now time.Time) *play {
 	require.NoError(t, def.Schedule.Validate())
 	p := &play{t: t, now: now, session: 1, permits: 100, records: map[claim.Key]claim.Record{}}
 	p.state = Begin(def, now, 1, 1)
-	p.m = New(def, p.state, nil, p.session, func(claim.Key) bool { return false }, now)
+	p.m = New(def, p.state, nil, p.session, nil, now)
 	return p
 }
 
@@ -91,7 +96,7 @@ func (p *play) restart(now time.Time) {
 		}
 	}
 	slices.SortFunc(unfinished, func(a, b claim.Record) int { return a.Slot.Compare(b.Slot) })
-	p.m = New(p.m.Definition(), p.state, unfinished, p.session, func(claim.Key) bool { return false }, now)
+	p.m = New(p.m.Definition(), p.state, unfinished, p.session, nil, now)
 	p.step()
 }
 
@@ -99,7 +104,7 @@ func (p *play) restart(now time.Time) {
 func (p *play) step() {
 	p.t.Helper()
 	var results []claim.Result
-	for _, e := range p.m.Step(p.now, p.permits) {
+	for _, e := range p.m.Step(p.now, p.permits, p.has) {
 		switch e := e.(type) {
 		case Persist:
 			plan, err := claim.Plan(p, claim.Request{Ops: e.Ops, Ranges: e.Ranges}, p.hand())
@@ -113,7 +118,10 @@ func (p *play) step() {
 				p.state = *e.State
 			}
 			results = plan.Results
-			p.m.Persisted(results)
+			p.again = p.m.Persisted(results)
+			for _, a := range e.Asked {
+				p.answers = append(p.answers, results[a.Op])
+			}
 		case Emit:
 			if results[e.Op].Answer != claim.Recorded {
 				continue
@@ -131,6 +139,10 @@ func (p *play) step() {
 			require.Greater(p.t, e.Generation, p.wake.Generation)
 			p.wake = e
 		}
+	}
+	if p.again {
+		p.again = false
+		p.step()
 	}
 }
 
@@ -161,7 +173,7 @@ func (p *play) until(end time.Time) *play {
 			r := p.flight[first]
 			p.flight = slices.Delete(p.flight, first, first+1)
 			p.permits++
-			e := Ended{Key: r.rec.Key, Fence: r.rec.Fence, Attempt: int(r.rec.Attempt), At: p.now}
+			e := Ended{Key: r.rec.Key, Job: r.rec.Job, Slot: r.rec.Slot, Fence: r.rec.Fence, Attempt: int(r.rec.Attempt), At: p.now}
 			if p.ends != nil {
 				p.ends(r, &e)
 			}

@@ -98,14 +98,26 @@ func Begin(def Definition, now time.Time, incarnation, version uint32) State {
 	return st
 }
 
-// BeginVersion gives the state of a definition that replaces another one now: a new version, whose first slot is not
-// before now, since what came earlier was the older version's business. A pause stays.
-func BeginVersion(def Definition, now time.Time, old State) State {
+// BeginVersion gives the state of a definition that replaces another one now: a new version. Where the schedule is the
+// same, it goes on as it was, grid and count and all. Where it is another one, its first slot is not before now, since
+// what came earlier was the older version's business. A pause stays.
+func BeginVersion(def, oldDef Definition, now time.Time, old State) State {
+	if def.Schedule == oldDef.Schedule {
+		old.Version++
+		return old
+	}
 	st := Begin(def, now, old.Incarnation, old.Version+1)
 	st.Paused, st.Note = old.Paused, old.Note
-	if def.Schedule.Kind() == schedule.FixedRate && st.Next.Before(now) {
-		n, last := st.Missed(now.Add(-1))
-		st.pass(n, last)
+	if now = schedule.Instant(now); !st.Next.IsZero() && st.Next.Before(now) {
+		switch def.Schedule.Kind() {
+		case schedule.FixedRate:
+			n, last := st.Missed(now.Add(-1))
+			st.pass(n, last)
+		case schedule.FixedDelay:
+			st.Start, st.Next = now, now
+		default:
+			st.Next = time.Time{}
+		}
 	}
 	return st
 }
@@ -150,6 +162,12 @@ func (st *State) key(def *Definition, slot time.Time) claim.Key {
 		k.Kind, k.Slot = claim.KindSlot, slot
 	}
 	return k.Canonical()
+}
+
+// ordinal names the run that a fixed delay has handed out last.
+func (st *State) ordinal(def *Definition) claim.Key {
+	return claim.Key{Namespace: def.Namespace, Trigger: def.Trigger, Incarnation: st.Incarnation, Version: st.Version, Epoch: st.Epoch,
+		Kind: claim.KindOrdinal, Ordinal: st.Triggered}.Canonical()
 }
 
 // skipped makes the record of n slots that are left out.

@@ -11,10 +11,12 @@ type step struct {
 	m       *Machine
 	now     time.Time
 	permits int
+	has     func(job string) bool
 	reason  string // of slots that a misfire instruction leaves out
 
 	ops     []claim.Op
 	ranges  []claim.Range
+	asked   []Asked
 	emits   []Effect
 	busy    bool // a run was in flight before this step started any
 	retried bool // this step started something that had waited
@@ -26,8 +28,8 @@ type step struct {
 // the run ends and not each in its turn, so that they are one record.
 func (s *step) overlapped() {
 	m := s.m
-	if m.def.Overlap != Skip || m.def.Misfire == Ignore || m.st.Paused || m.st.Retired || m.fixedDelay() || m.without ||
-		len(m.running) == 0 && m.queued() == 0 {
+	if m.def.Overlap != Skip || m.def.Misfire == Ignore || m.fresh || m.st.Paused || m.st.Retired || m.fixedDelay() || m.without ||
+		len(m.running) == 0 && m.waiting.first == 0 {
 		return
 	}
 	s.leaveOut(s.now.Add(-1), ReasonOverlap) // one that is due at this very instant may still run
@@ -52,7 +54,7 @@ func (s *step) endings() {
 		case e.Committed:
 		case e.Interrupted:
 			s.ops = append(s.ops, claim.Op{Action: claim.Release, Key: e.Key, Fence: e.Fence, Reason: e.Reason})
-			m.wait(waiting{key: e.Key, due: s.now, slot: e.Key.Slot, attempt: max(e.Attempt-1, 0)})
+			m.wait(waiting{key: e.Key, job: e.Job, due: s.now, slot: e.Slot, attempt: max(e.Attempt-1, 0)})
 			over = false
 		case !e.Failed:
 			s.ops = append(s.ops, claim.Op{Action: claim.Complete, Key: e.Key, Fence: e.Fence, Result: e.Result})
@@ -60,7 +62,7 @@ func (s *step) endings() {
 			op := claim.Op{Action: claim.Fail, Key: e.Key, Fence: e.Fence, Reason: e.Reason, Result: e.Result}
 			if op.Final = e.Drop || e.Attempt >= m.def.Attempts; !op.Final {
 				op.Due = m.retryAt(e, s.now)
-				m.wait(waiting{key: e.Key, due: op.Due, slot: e.Key.Slot, attempt: e.Attempt})
+				m.wait(waiting{key: e.Key, job: e.Job, due: op.Due, slot: e.Slot, attempt: e.Attempt})
 				over = false
 			}
 			s.ops = append(s.ops, op)
@@ -68,8 +70,7 @@ func (s *step) endings() {
 		if n := len(s.ops) - 1; !e.Committed {
 			s.ops[n].Alone = true // whoever was fenced meanwhile has lost only this key
 		}
-		if over && m.st.Awaiting && e.Key.Kind == claim.KindOrdinal && e.Key.Ordinal == m.st.Triggered &&
-			e.Key.Version == m.st.Version && e.Key.Incarnation == m.st.Incarnation {
+		if over && m.st.Awaiting && e.Key == m.st.ordinal(&m.def) {
 			m.st.rest(e.At)
 		}
 	}
@@ -84,24 +85,25 @@ func (s *step) requests() {
 		if due.IsZero() {
 			due = s.now
 		}
-		op := claim.Op{Key: a.Key.Canonical(), Slot: s.now, Job: m.def.Job, Payload: a.Payload, Due: due, Alone: true}
+		op := claim.Op{Key: a.Key.Canonical(), Slot: s.now, Job: m.def.Job, Payload: a.Payload, Due: due, New: true, Alone: true}
+		s.asked = append(s.asked, Asked{ID: a.ID, Op: len(s.ops)})
 		switch {
-		case m.def.Overlap == Skip && (len(m.running) > 0 || m.queued() > 0):
+		case m.def.Overlap == Skip && (len(m.running) > 0 || m.waiting.first > 0):
 			op.Action, op.Reason = claim.Skip, ReasonOverlap
 			s.ops = append(s.ops, op)
 		case due.After(s.now) || !s.start(op, 0):
 			op.Action = claim.Decide
 			s.ops = append(s.ops, op)
-			m.wait(waiting{key: op.Key, due: due, slot: s.now})
+			m.wait(waiting{key: op.Key, job: op.Job, due: due, slot: s.now})
 		}
 	}
 	m.asks = nil
 }
 
-// start claims a key and emits its run, if there is room and a permit.
+// start claims a key and emits its run, if there is room and a permit, and its job is registered.
 func (s *step) start(op claim.Op, missed int64) bool {
 	m := s.m
-	if len(m.running) >= m.limit() {
+	if len(m.running) >= m.limit() || !op.Stored && m.without {
 		return false
 	}
 	if s.permits <= 0 {
@@ -119,31 +121,35 @@ func (s *step) start(op claim.Op, missed int64) bool {
 // retries starts what waits and is due, oldest first. What waits for a retired trigger will not run.
 func (s *step) retries() {
 	m := s.m
-	keep := m.waiting[:0]
-	for i := range m.waiting {
-		w := &m.waiting[i]
+	for i := 0; i < len(m.waiting.list); {
+		w := &m.waiting.list[i]
 		switch {
 		case m.st.Retired:
 			s.ops = append(s.ops, claim.Op{Action: claim.Skip, Key: w.key, Slot: w.slot, Reason: ReasonRetired, Alone: true})
-		case m.held(w) || w.due.After(s.now) || !s.start(claim.Op{Key: w.key, Slot: w.slot, Stored: true}, 0):
-			keep = append(keep, *w)
+		case w.due.After(s.now) || len(m.running) >= m.limit():
+			return
+		case m.held(w, s.has):
+			i++
+			continue
+		case !s.start(claim.Op{Key: w.key, Slot: w.slot, Stored: true}, w.missed):
+			return
 		default:
 			s.retried = true
 		}
+		m.before.taken = append(m.before.taken, m.waiting.remove(i))
 	}
-	m.waiting = keep
 }
 
 // slots decides what the schedule has due.
 func (s *step) slots() {
 	m := s.m
-	if m.st.Paused || m.st.Retired {
-		return
+	if m.st.Paused || m.st.Retired || m.fresh && s.stuck() {
+		return // what came due while nothing of it ran is looked at when there is room
 	}
 	for n := 0; !m.st.Next.IsZero() && !m.st.Next.After(s.now) && !s.stuck(); n++ {
 		if n == maxSlots {
 			s.more = true
-			return
+			return // with the same rule for the rest
 		}
 		slot, missed := m.st.Next, int64(0)
 		if s.misfired() {
@@ -158,9 +164,9 @@ func (s *step) slots() {
 		case s.room():
 			op.Action = claim.Decide
 			s.ops = append(s.ops, op)
-			m.wait(waiting{key: op.Key, due: slot, slot: slot})
-		case m.def.Misfire == Ignore:
-			return // every slot is to be run: it waits where it is until there is room
+			m.wait(waiting{key: op.Key, job: op.Job, due: slot, slot: slot, missed: missed})
+		case m.def.Misfire == Ignore, slot.Equal(m.st.Next) && s.starved && len(m.running) < m.limit():
+			return // it waits where it is until there is room, or a permit
 		default:
 			reason := ReasonOverlap
 			if m.def.Overlap == BufferAll {
@@ -174,6 +180,7 @@ func (s *step) slots() {
 		}
 		m.st.take(m.def.Schedule.Kind())
 	}
+	m.fresh, m.resumed = false, false
 }
 
 // stuck says that no slot can be decided in this step any more: those that are due are looked at when a run ends.
@@ -181,11 +188,11 @@ func (s *step) stuck() bool {
 	m := s.m
 	switch {
 	case m.without:
-		return len(m.waiting) > 0
+		return m.waiting.first > 0
 	case m.def.Misfire == Ignore:
-		return len(m.running) >= m.limit() || m.queued() > 0
+		return len(m.running) >= m.limit() || m.waiting.first > 0
 	case m.def.Overlap == Skip:
-		return s.busy || m.queued() > 0
+		return s.busy || m.waiting.first > 0
 	}
 	return false
 }
@@ -195,9 +202,9 @@ func (s *step) room() bool {
 	m := s.m
 	switch {
 	case m.def.Overlap == BufferAll:
-		return m.queued() < max(m.def.Limit, 1)
+		return m.waiting.first < max(m.def.Limit, 1)
 	case len(m.running) < m.limit(), s.retried: // only the permit is missing, or older work went first
-		return m.queued() == 0
+		return m.waiting.first == 0
 	}
 	return false
 }
