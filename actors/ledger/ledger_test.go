@@ -17,25 +17,10 @@ import (
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/actors/ledger/memory"
 	"github.com/quarterjack/quarterjack/internal/actortest"
-	"github.com/quarterjack/quarterjack/internal/deptest"
 	"github.com/quarterjack/quarterjack/internal/engine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestArrows(t *testing.T) {
-	const values = "stores are values that the user passes in"
-	deptest.Deps(t, ".", map[string]string{
-		"modernc.org/sqlite":   values,
-		"github.com/jackc/pgx": values,
-		"github.com/quarterjack/quarterjack/actors/ledger/memory": values,
-		"github.com/quarterjack/quarterjack/actors/ledger/sqlite": values,
-		"github.com/quarterjack/quarterjack/actors/trigger":       "shells do not import each other",
-		"github.com/quarterjack/quarterjack/actors/keygroup":      "shells do not import each other",
-		"google.golang.org/grpc":                                  "only package messages' users speak a wire",
-		"github.com/quarterjack/quarterjack/messages":             "only package messages' users speak a wire",
-	})
-}
 
 // store is a store in memory of which tests see, and spoil, what is applied.
 type store struct {

@@ -14,6 +14,9 @@ const (
 	noWire   = "kernels know no wire"
 	noStore  = "kernels know no store"
 	noIO     = "kernels do no I/O"
+	noShell  = "shells do not import each other"
+	noDriver = "stores are values that the user passes in"
+	noRoof   = "shells do not know who puts them together"
 )
 
 // Kernel is what no kernel may import, with the reason: give it to Deps in a test of each.
@@ -30,8 +33,27 @@ var Kernel = map[string]string{
 	"net": noIO,
 }
 
+// Shells is what no shell may import, with the reason: give it to Deps in a test of each, with what else that shell may not. A
+// shell may import kernels that lie beneath another, such as actors/ledger/claim.
+var Shells = map[string]string{
+	"github.com/quarterjack/quarterjack/actors/trigger$":        noShell,
+	"github.com/quarterjack/quarterjack/actors/trigger/clock$":  noShell, // is the trigger's own
+	"github.com/quarterjack/quarterjack/actors/keygroup$":       noShell,
+	"github.com/quarterjack/quarterjack/actors/ledger$":         noShell,
+	"github.com/quarterjack/quarterjack/supervisor$":            noShell,
+	"github.com/quarterjack/quarterjack/actors/ledger/memory":   noDriver,
+	"github.com/quarterjack/quarterjack/actors/ledger/sqlite":   noDriver,
+	"github.com/quarterjack/quarterjack/actors/ledger/postgres": noDriver,
+	"database/sql$":                                   noDriver,
+	"modernc.org/sqlite":                              noDriver,
+	"github.com/jackc/pgx":                            noDriver,
+	"github.com/quarterjack/quarterjack$":             noRoof,
+	"github.com/quarterjack/quarterjack/internal/cli": noRoof,
+}
+
 // Deps fails t for each package that pkg depends on, directly or not, whose import path is a key of forbidden or lies beneath
-// one, and says the reason and how pkg comes to depend on it. Tests' imports do not count. Pkg is an import path, or "." for
+// one, and says the reason and how pkg comes to depend on it. A key that ends in "$" stands for that
+// package alone, and for none beneath it. Tests' imports do not count. Pkg is an import path, or "." for
 // the calling test's own package. It runs the go command, for some tenths of a second.
 func Deps(t testing.TB, pkg string, forbidden map[string]string) {
 	t.Helper()
@@ -58,11 +80,13 @@ func Deps(t testing.TB, pkg string, forbidden map[string]string) {
 	}
 }
 
-// beneath finds the longest key of forbidden that dep is, or lies beneath.
+// beneath finds the longest key of forbidden that dep is, or lies beneath; prefix is that key without its "$".
 func beneath(dep string, forbidden map[string]string) (prefix, reason string, bad bool) {
+	longest := ""
 	for p, r := range forbidden {
-		if (dep == p || strings.HasPrefix(dep, p+"/")) && len(p) > len(prefix) {
-			prefix, reason, bad = p, r, true
+		name, exact := strings.CutSuffix(p, "$")
+		if (dep == name || !exact && strings.HasPrefix(dep, name+"/")) && len(p) > len(longest) {
+			longest, prefix, reason, bad = p, name, r, true
 		}
 	}
 	return prefix, reason, bad

@@ -47,6 +47,12 @@ func TestDeps(t *testing.T) {
 		{"the longest prefix has the reason", module + "internal/backoff", map[string]string{"hash": "no hashes", "hash/fnv": "no FNV"}, []string{
 			module + "internal/backoff must not import hash: no hashes (", module + "internal/backoff must not import hash/fnv: no FNV ("}},
 		{"a prefix ends at a slash", module + "internal/backoff", map[string]string{"ma": "not math", "hash/fn": "not hash/fnv"}, nil},
+		{"exactly one package", module + "internal/backoff", map[string]string{"hash$": "no hashes"}, []string{
+			module + "internal/backoff must not import hash: no hashes ("}},
+		{"none beneath it", module + "internal/backoff", map[string]string{"math/internal$": "x", "hash/fnv/x$": "x", "mat$": "x"}, nil},
+		{"exactly wins over beneath", module + "internal/backoff", map[string]string{"hash": "no hashes", "hash$": "not hash itself"}, []string{
+			module + "internal/backoff must not import hash: not hash itself (", module + "internal/backoff must not import hash: no hashes ("}},
+		{"a kernel beneath a shell", module + "actors/keygroup", deptest.Shells, nil},
 		{"itself does not count", module + "internal/backoff", map[string]string{module + "internal": "no internals"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,6 +64,17 @@ func TestDeps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestShells has the root, which puts all of it together, break the rules of a shell.
+func TestShells(t *testing.T) {
+	v := &verdict{TB: t}
+	deptest.Deps(v, strings.TrimSuffix(module, "/"), deptest.Shells)
+	for _, shell := range []string{"actors/trigger", "actors/trigger/clock", "actors/keygroup", "actors/ledger", "supervisor"} {
+		want := "must not import " + module + shell + ": shells do not import each other ("
+		require.Equal(t, 1, strings.Count(strings.Join(v.errors, "\n"), want), shell)
+	}
+	require.NotContains(t, strings.Join(v.errors, "\n"), "import "+module+"actors/ledger/claim:")
 }
 
 func TestDepsOfWhatIsNotThere(t *testing.T) {
