@@ -14,14 +14,14 @@ import (
 	"github.com/quarterjack/quarterjack/internal/engine"
 )
 
-// ledger runs each commit some time after it was asked to, like a store behind a group commit, and perhaps twice.
-type ledger struct {
+// fakeLedger runs each commit some time after it was asked to, like a store behind a group commit, and perhaps twice.
+type fakeLedger struct {
 	after  time.Duration
 	times  int
 	commit error // what the store says in the end
 }
 
-func (l *ledger) Receive(_ *engine.Context, msg any) {
+func (l *fakeLedger) Receive(_ *engine.Context, msg any) {
 	c, ok := msg.(*claim.Commit)
 	if !ok {
 		return
@@ -41,7 +41,7 @@ func (l *ledger) Receive(_ *engine.Context, msg any) {
 }
 
 // commits is a group of sums, one attempt each, with a ledger, whose handler is the test.
-func commits(t *testing.T, l *ledger, handler func(ctx context.Context, b *Batch[string, int]) error) (s Stats, dead []DeadLetter) {
+func commits(t *testing.T, l *fakeLedger, handler func(ctx context.Context, b *Batch[string, int]) error) (s Stats, dead []DeadLetter) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
 		deps := Deps{Engine: e, Logger: actortest.Logger(t)}
 		if l != nil {
@@ -65,7 +65,7 @@ func commits(t *testing.T, l *ledger, handler func(ctx context.Context, b *Batch
 
 func TestCommitRunsInTheLedgersTransaction(t *testing.T) {
 	ran := 0
-	s, _ := commits(t, &ledger{after: time.Second, times: 2}, func(ctx context.Context, b *Batch[string, int]) error {
+	s, _ := commits(t, &fakeLedger{after: time.Second, times: 2}, func(ctx context.Context, b *Batch[string, int]) error {
 		return b.CommitTx(ctx, func(_ context.Context, tx any) error {
 			ran++
 			if tx != "the transaction" {
@@ -79,7 +79,7 @@ func TestCommitRunsInTheLedgersTransaction(t *testing.T) {
 }
 
 func TestACommittedBatchIsHandledWhateverItsHandlerReturns(t *testing.T) {
-	s, dead := commits(t, &ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+	s, dead := commits(t, &fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 		err := b.CommitTx(ctx, func(context.Context, any) error { return nil })
 		if err == nil {
 			err = errBoom
@@ -94,23 +94,23 @@ func TestACommittedBatchIsHandledWhateverItsHandlerReturns(t *testing.T) {
 func TestCommitErrors(t *testing.T) {
 	ok := func(context.Context, any) error { return nil }
 	for name, c := range map[string]struct {
-		ledger *ledger
+		ledger *fakeLedger
 		do     func(ctx context.Context, b *Batch[string, int]) error
 		want   error
 	}{
-		"the closure's own": {&ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+		"the closure's own": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, func(context.Context, any) error { return errBoom })
 		}, errBoom},
-		"a panic in the closure": {&ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+		"a panic in the closure": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, func(context.Context, any) error { panic(errBoom) })
 		}, errBoom},
-		"the store's": {&ledger{commit: claim.ErrUnavailable}, func(ctx context.Context, b *Batch[string, int]) error {
+		"the store's": {&fakeLedger{commit: claim.ErrUnavailable}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, ok)
 		}, claim.ErrUnavailable},
-		"a call of the ledger inside the closure": {&ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+		"a call of the ledger inside the closure": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, func(ctx context.Context, _ any) error { return b.CommitTx(ctx, ok) })
 		}, claim.ErrInTx},
-		"a second commit": {&ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+		"a second commit": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			if err := b.CommitTx(ctx, ok); err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func TestCommitErrors(t *testing.T) {
 		"no ledger": {nil, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, ok)
 		}, ErrNoLedger},
-		"the context ends before the transaction begins": {&ledger{after: time.Second}, func(ctx context.Context, b *Batch[string, int]) error {
+		"the context ends before the transaction begins": {&fakeLedger{after: time.Second}, func(ctx context.Context, b *Batch[string, int]) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
 			return b.CommitTx(ctx, func(context.Context, any) error { panic("must not run") })
@@ -142,7 +142,7 @@ func TestCommitErrors(t *testing.T) {
 }
 
 func TestACommitThatHasBegunIsWaitedForThoughItsContextEnds(t *testing.T) {
-	s, dead := commits(t, &ledger{}, func(ctx context.Context, b *Batch[string, int]) error {
+	s, dead := commits(t, &fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 		ctx, cancel := context.WithCancel(ctx)
 		return b.CommitTx(ctx, func(context.Context, any) error {
 			cancel()
@@ -156,7 +156,7 @@ func TestACommitThatHasBegunIsWaitedForThoughItsContextEnds(t *testing.T) {
 
 func TestACommitAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 	var late error
-	commits(t, &ledger{}, func(_ context.Context, b *Batch[string, int]) error {
+	commits(t, &fakeLedger{}, func(_ context.Context, b *Batch[string, int]) error {
 		time.AfterFunc(time.Second, func() {
 			late = b.CommitTx(bg, func(context.Context, any) error { return nil })
 		})
@@ -167,7 +167,7 @@ func TestACommitAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 
 func TestALedgerThatIsGoneIsAnError(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
-		ref, err := e.Spawn("ledger", func() engine.Actor { return &ledger{} })
+		ref, err := e.Spawn("ledger", func() engine.Actor { return &fakeLedger{} })
 		require.NoError(t, err)
 		ref.Stop()
 		synctest.Wait()
