@@ -170,3 +170,57 @@ func TestFlushesRacingAddsAlwaysReturn(t *testing.T) {
 	_, err = g.Close(bg)
 	require.NoError(t, err)
 }
+
+// TestAKeyIsSerialHoweverOftenItIsStopped stops keys from outside at the very moments at which handlers return and items come.
+func TestAKeyIsSerialHoweverOftenItIsStopped(t *testing.T) {
+	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+		var atOnce, worst atomic.Int32
+		w := newWorld(t, e, Config{Delay: time.Millisecond, BatchItems: 3, Attempts: 1}, func(_ context.Context, b *Batch[string, []int]) error {
+			defer atOnce.Add(-1)
+			if n := atOnce.Add(1); n > worst.Load() {
+				worst.Store(n)
+			}
+			time.Sleep(time.Duration(b.Generation%4) * time.Millisecond)
+			if b.Generation%3 == 0 {
+				return errBoom
+			}
+			return nil
+		})
+		var admitted, refused atomic.Uint64
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for n := range 500 {
+					switch err := w.Add(bg, "a", n); {
+					case err == nil:
+						admitted.Add(1)
+					case errors.Is(err, ErrStopped):
+						refused.Add(1)
+					default:
+						t.Errorf("add: %v", err)
+					}
+					time.Sleep(time.Duration(n%(i+2)) * time.Millisecond)
+				}
+			})
+		}
+		all.Go(func() {
+			for range 300 {
+				time.Sleep(3 * time.Millisecond)
+				if s, err := w.place("a"); err == nil {
+					if k := s.find("a"); k != nil {
+						k.mu.Lock()
+						ref := k.ref
+						k.mu.Unlock()
+						ref.Stop()
+					}
+				}
+			}
+		})
+		all.Wait()
+		pass(time.Minute)
+		require.EqualValues(t, 1, worst.Load(), "two handlers of one key at once")
+		require.Positive(t, refused.Load())
+		w.close()
+		require.Equal(t, admitted.Load(), w.Stats().Adds, "what was admitted was merged or buried")
+	})
+}
