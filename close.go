@@ -74,7 +74,10 @@ func (rt *Runtime) end(ctx context.Context) {
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeStop)
 		defer cancel()
 		for _, q := range drained {
-			_, _ = q.Wait(wait) // one that has stopped has nothing to record; one that cannot leaves it to its stop
+			if _, err := q.Wait(wait); err != nil && !errors.Is(err, engine.ErrGone) {
+				errs = append(errs, fmt.Errorf("the end of a run could not be recorded, it runs again after the next Start: %w", err))
+				break
+			}
 		}
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeStop)

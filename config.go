@@ -12,7 +12,6 @@ import (
 
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/actors/ledger/memory"
-	"github.com/quarterjack/quarterjack/actors/trigger"
 )
 
 // Defaults. The table in the package comment lists them.
@@ -24,7 +23,7 @@ const (
 	DefaultAttempts  = 5
 	DefaultBuffered  = 100 // Limit under BufferAll
 	DefaultParallel  = 16  // Limit under Allow
-	DefaultLease     = trigger.Lease
+	DefaultLease     = 30 * time.Second
 )
 
 // MaxID is the longest id of a trigger, job, group, owner or namespace in bytes.

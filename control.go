@@ -29,6 +29,7 @@ type Info struct {
 	Parked         string        // why nothing of it is started; empty: it is not parked
 	LastDrift      time.Duration // of the last run that the schedule started since the process did
 	Fired          int64         // runs started since the process did
+	Failed, Dead   int64         // attempts that failed, and keys that were given up, since the process started
 	Mode           Mode          // of its job, where that is registered
 }
 
@@ -39,8 +40,9 @@ func (rt *Runtime) Pause(ctx context.Context, id, note string) error {
 	return rt.tell(ctx, id, &trigger.Pause{Question: q, Note: note}, q)
 }
 
-// Resume goes on, also with a trigger that was parked because it kept failing. Slots that came due while the trigger was paused are missed slots: its misfire instruction decides,
-// and those that it leaves out get the verdict skipped(paused). It returns when that is committed.
+// Resume goes on, also with a trigger whose actor was parked. A slot that came due during the pause and is late by the
+// threshold or more is a missed slot: the misfire instruction decides. One that is late by less still runs, as in
+// Quartz. What is left out gets the verdict skipped(paused). It returns when that is committed.
 func (rt *Runtime) Resume(ctx context.Context, id string) error {
 	q := engine.NewQuestion[struct{}]()
 	err := rt.tell(ctx, id, &trigger.Resume{Question: q}, q)
@@ -71,7 +73,8 @@ func (rt *Runtime) tell(ctx context.Context, id string, msg any, q *engine.Quest
 }
 
 // FireNow runs a trigger's job once beside its schedule, under a key made from the caller's request id: the same
-// request again changes nothing and tells how it stands. It moves no slot and no count, and obeys the overlap policy.
+// request again changes nothing and tells how it stands. It moves no slot and no count, and obeys the overlap policy:
+// under Skip, and with a run in flight, the request's verdict is skipped(overlap). It needs a runtime that is started.
 // data nil: the trigger's own. It returns when the run is safe in the ledger, not when it has ended.
 func (rt *Runtime) FireNow(ctx context.Context, id, request string, data []byte) (Outcome, error) {
 	if err := checkID("request", request); err != nil {
@@ -167,7 +170,7 @@ func (rt *Runtime) info(ctx context.Context, row *claim.Row, asked *engine.Quest
 			Limit: d.Limit, Timeout: status.Timeout, Attempts: d.Attempts, Backoff: d.Backoff, Data: d.Payload},
 		Owner: row.Owner, Incarnation: st.Incarnation, Version: st.Version, Next: st.Next, Previous: st.Prev, Triggered: st.Triggered,
 		Running: status.Running, Waiting: status.Waiting, Paused: st.Paused, Note: st.Note, Parked: status.Parked,
-		LastDrift: status.LastDrift, Fired: status.Fired,
+		LastDrift: status.LastDrift, Fired: status.Fired, Failed: status.Failed, Dead: status.Dead,
 	}
 	if j, ok := rt.runs.get(d.Job); ok {
 		i.Mode = j.mode

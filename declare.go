@@ -197,7 +197,7 @@ func (d *declaration) replace(s *trigger.Stored, row claim.Row, now time.Time) (
 	old, err := trigger.Decode(row.Blob)
 	if err != nil {
 		if !d.whole {
-			return false, fmt.Errorf("%w: %q, which is stored but cannot be read: %w", ErrExists, row.ID, err)
+			return false, fmt.Errorf("%w: trigger %q, which is stored but cannot be read: %w", ErrExists, row.ID, err)
 		}
 		// What its keys were made of is not known: a row has been written at least once for each incarnation that it had.
 		s.State = firing.Begin(s.Definition, now, uint32(min(row.Revision, math.MaxUint32-1))+1, 1)
@@ -208,7 +208,7 @@ func (d *declaration) replace(s *trigger.Stored, row claim.Row, now time.Time) (
 		return false, nil
 	}
 	if row.Owner != d.owner {
-		return false, fmt.Errorf("%w: %q belongs to owner %q, not %q", ErrExists, row.ID, row.Owner, d.owner)
+		return false, fmt.Errorf("%w: trigger %q belongs to owner %q, not %q", ErrExists, row.ID, row.Owner, d.owner)
 	}
 	was, err := trigger.Stored{Definition: old.Definition, Timeout: old.Timeout}.Encode()
 	if err != nil {
@@ -222,7 +222,7 @@ func (d *declaration) replace(s *trigger.Stored, row claim.Row, now time.Time) (
 	case bytes.Equal(was, is):
 		return true, nil
 	case !d.whole:
-		return false, fmt.Errorf("%w: %q", ErrExists, row.ID)
+		return false, fmt.Errorf("%w: trigger %q, with another definition", ErrExists, row.ID)
 	}
 	s.State = firing.BeginVersion(s.Definition, old.Definition, now, old.State)
 	return false, nil

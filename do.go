@@ -33,7 +33,8 @@ func outcome(r *claim.Record, first bool) Outcome {
 // the key can be claimed again by the next Do, under a higher fence; nobody retries it by itself (Submit does).
 //
 // fn runs on the caller's goroutine. A panic in it is recorded as a failure and goes on to the caller. The key is free
-// text within the runtime's namespace and is kept for ever. It costs two commits of the store.
+// text within the runtime's namespace, which it shares with Submit, and is kept for ever. A key that was given up (Drop)
+// is ErrDead. It costs two commits of the store. It works before Start too.
 func (rt *Runtime) Do(ctx context.Context, key string, fn Handler) (Outcome, error) {
 	if !rt.calls.TryAcquire() { // before the runtime is looked at: Close waits for who holds one
 		return Outcome{}, fmt.Errorf("%w: more than %d calls of Do at once", ErrUnavailable, rt.calls.Size())
@@ -62,6 +63,9 @@ func (rt *Runtime) take(k claim.Key) (*Run, Outcome, error) {
 		return nil, Outcome{}, rt.mapped(o.Err)
 	}
 	res := o.Results[0]
+	if res.Answer == claim.Already && res.Record.State == claim.Dead {
+		return nil, outcome(&res.Record, false), fmt.Errorf("%w: %s: %s", ErrDead, k, res.Record.Reason)
+	}
 	if res.Answer == claim.Already {
 		return nil, outcome(&res.Record, false), nil
 	}
@@ -113,15 +117,11 @@ func (rt *Runtime) record(run *Run, e firing.Ended) claim.Outcome {
 	go func() {
 		defer rt.doing.Delete(run.in.key)
 		for attempt := 1; ; attempt++ {
-			wait := time.NewTimer(recordAgain.Delay(attempt, backoff.Hash(run.Key, attempt)))
-			select {
-			case <-rt.runs.ctx.Done(): // Close: a last try
-				wait.Stop()
-				commit(rt.ledger, req)
-				return
-			case <-wait.C:
-			}
-			if err := commit(rt.ledger, req).Err; err == nil || claim.Refusal(err) || errors.Is(err, claim.ErrClosed) {
+			wait, cancel := context.WithTimeout(rt.runs.ctx, recordAgain.Delay(attempt, backoff.Hash(run.Key, attempt)))
+			<-wait.Done()
+			cancel()
+			err := commit(rt.ledger, req).Err
+			if err == nil || claim.Refusal(err) || rt.runs.ctx.Err() != nil { // the last: Close does not wait longer
 				return
 			}
 		}
@@ -135,7 +135,7 @@ var recordAgain = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time
 // Submit hands work to the runtime: the job's handler runs it under the key, once, and the runtime retries it by
 // itself until it is done or its attempts are used up. It returns when the work is safe in the ledger; work that was
 // submitted before Start, or whose job nobody has registered yet, waits. Submitting the same key again with the same
-// data changes nothing and tells how it stands; with other data it is ErrKeyConflict.
+// data changes nothing and tells how it stands; with other data, or for another job, it is ErrKeyConflict.
 func (rt *Runtime) Submit(ctx context.Context, job, key string, data []byte) (Outcome, error) {
 	if err := checkID("job", job); err != nil {
 		return Outcome{}, err

@@ -12,11 +12,12 @@
 //	if err != nil { return err }
 //	rt.Handle("invoice", func(ctx context.Context, r *quarterjack.Run) error {
 //		return sqlite.Commit(ctx, r, func(ctx context.Context, tx sqlite.Tx) error { // with its completion, or not at all
-//			_, err := tx.ExecContext(ctx, "INSERT INTO invoices (day) VALUES (?)", r.Slot)
+//			_, err := tx.ExecContext(ctx, "INSERT INTO invoices (day) VALUES (?)", r.Slot.Format(time.DateOnly))
 //			return err
 //		})
 //	}, quarterjack.Tx)
-//	err = rt.Declare(ctx, "billing", quarterjack.Trigger{ID: "nightly", Job: "invoice", Schedule: quarterjack.Every(24 * time.Hour)})
+//	err = rt.Declare(ctx, "billing", quarterjack.Trigger{ID: "nightly", Job: "invoice", Schedule: quarterjack.Every(24 * time.Hour),
+//		Misfire: quarterjack.FireOnceNow}) // the night of a deploy is made up for
 //	if err != nil { return err }
 //	if err := rt.Start(ctx); err != nil { return err } // recovers what an earlier process left, then fires
 //	defer rt.Close(stopCtx)                            // drains, then gives its claims back

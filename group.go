@@ -59,7 +59,7 @@ func NewGroup[K comparable, V, A any](rt *Runtime, name string, cfg GroupConfig,
 	g, err := keygroup.New(keygroup.Deps{Engine: rt.engine, Ledger: rt.ledger, Logger: rt.log}, cfg, acc,
 		func(ctx context.Context, b *Batch[K, A]) error { return handler(inside(ctx), b) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	rt.groups[name] = member[K, V, A]{g}
 	return g, nil

@@ -2,9 +2,13 @@ package quarterjack
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
+	"github.com/quarterjack/quarterjack/actors/trigger"
+	"github.com/quarterjack/quarterjack/internal/engine"
 )
 
 // Health is how a runtime is. A service shows it on its readiness page.
@@ -19,11 +23,12 @@ type Health struct {
 	Pending   int           // items of all groups that are not handled yet
 	Overdue   time.Duration // how late the most overdue trigger is that is neither paused nor parked nor busy; 0: none is
 	WallJumps int64         // steps of the wall clock that were noticed
-	Store     error         // why the store cannot be used now; nil: it can
+	Dead      int64         // keys of triggers that were given up since the process started
+	Store     string        // why the store cannot be used now; empty: it can
 }
 
 // OK says whether the store answers and nothing is parked.
-func (h Health) OK() bool { return h.Store == nil && len(h.Parked) == 0 }
+func (h Health) OK() bool { return h.Store == "" && len(h.Parked) == 0 }
 
 // Health asks the store and every trigger how they are. It costs a read of the store.
 func (rt *Runtime) Health(ctx context.Context) (Health, error) {
@@ -45,12 +50,16 @@ func (rt *Runtime) Health(ctx context.Context) (Health, error) {
 	for _, p := range rt.parked.Parked() {
 		h.Parked[p.Name] = p.Why
 	}
-	h.Store = rt.read(ctx, func(ctx context.Context, r claim.Reader) error {
+	err := rt.read(ctx, func(ctx context.Context, r claim.Reader) error {
 		_, err := r.Rows(ctx, claim.RowQuery{Limit: 1})
 		return err
 	})
-	if h.Store != nil {
-		return h, nil //nolint:nilerr // it is part of the answer
+	if err != nil {
+		h.Store = err.Error()
+		return h, nil
+	}
+	if err := rt.queuesHealth(ctx, &h); err != nil {
+		return h, err
 	}
 	list, err := rt.List(ctx)
 	if err != nil {
@@ -59,6 +68,7 @@ func (rt *Runtime) Health(ctx context.Context) (Health, error) {
 	now := rt.clock.Now()
 	h.Triggers = len(list)
 	for _, t := range list {
+		h.Dead += t.Dead
 		if t.Parked != "" {
 			h.Parked["trigger/"+t.ID] = t.Parked
 		} else if h.Started && !t.Paused && t.Running == 0 && t.Waiting == 0 && !t.Next.IsZero() {
@@ -66,4 +76,23 @@ func (rt *Runtime) Health(ctx context.Context) (Health, error) {
 		}
 	}
 	return h, nil
+}
+
+// queuesHealth asks the queues of submitted work.
+func (rt *Runtime) queuesHealth(ctx context.Context, h *Health) error {
+	rt.mu.Lock()
+	queues := maps.Clone(rt.queues)
+	rt.mu.Unlock()
+	for job, ref := range queues {
+		q := engine.NewQuestion[trigger.Status]()
+		ref.Tell(&trigger.Describe{Question: q})
+		s, err := q.Wait(ctx)
+		if err != nil && !errors.Is(err, engine.ErrGone) {
+			return rt.mapped(err)
+		}
+		if h.Dead += s.Dead; s.Parked != "" {
+			h.Parked["queue/"+job] = s.Parked
+		}
+	}
+	return nil
 }

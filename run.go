@@ -43,6 +43,9 @@ func (m Mode) String() string {
 	return "keyed"
 }
 
+// MarshalText gives String.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 // Run is one attempt at one piece of work.
 type Run struct {
 	Trigger string        // id of the trigger; empty for Do and Submit
@@ -54,7 +57,7 @@ type Run struct {
 	Slot    time.Time     // when it should have been fired; the oldest, where the run stands for several missed slots
 	FiredAt time.Time     // when this attempt was claimed
 	Drift   time.Duration // FiredAt minus Slot
-	Missed  int64         // further slots that it stands for; their verdict is skipped(misfire)
+	Missed  int64         // further slots that it stands for, whose verdict is skipped(misfire); 0 after a restart
 	Data    []byte        // of the trigger, the Submit or the FireNow
 	// Result is kept with the completion if the handler sets it: what a second Do gets, and what the history shows.
 	// At most MaxData bytes.

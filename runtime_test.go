@@ -75,9 +75,10 @@ func (s *scene) handle(job string, takes time.Duration, end func(r *qj.Run) erro
 		s.runs = append(s.runs, qj.Run{Trigger: r.Trigger, Key: r.Key, Kind: r.Kind, Slot: r.Slot, FiredAt: r.FiredAt, Attempt: r.Attempt,
 			Fence: r.Fence, Missed: r.Missed, Data: r.Data})
 		s.mu.Unlock()
-		select {
-		case <-time.After(takes):
-		case <-ctx.Done():
+		// A context's timer, not a channel's: under -race the runtime of Go 1.26 may crash on those in a bubble.
+		work, cancel := context.WithTimeout(ctx, takes)
+		defer cancel()
+		if <-work.Done(); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if end != nil {

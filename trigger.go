@@ -61,7 +61,9 @@ type Trigger struct {
 	Job string // the name under which Handle registers its handler
 	// Schedule says when. The zero value: never by itself, only by FireNow.
 	Schedule Schedule
-	// Misfire says what happens to slots that were missed. 0: Smart, which is Quartz's default.
+	// Misfire says what happens to slots that were missed. 0: Smart, which is Quartz's default: a one-shot runs now, a
+	// bounded count goes on from now, and an endless schedule waits for its next slot. Work that must be made up for
+	// after a downtime wants FireOnceNow.
 	Misfire Misfire
 	// Threshold is how late a slot may be before it counts as missed. 0: 1 min, as in Quartz.
 	Threshold time.Duration

@@ -11,13 +11,15 @@ import (
 // Errors of a call. They are wrapped with what was given and what is allowed; check them with errors.Is.
 var (
 	ErrConfig     = errors.New("bad configuration")
-	ErrExists     = errors.New("the trigger exists with another definition")
+	ErrExists     = errors.New("it exists already")
 	ErrNotFound   = errors.New("not found")
 	ErrNotStarted = errors.New("the runtime has not been started")
 	ErrStarted    = errors.New("the runtime has been started already")
 	ErrClosed     = errors.New("the runtime is closed")
 	// ErrInFlight says that somebody holds the key. The message says since when, or that it is in this process.
 	ErrInFlight = errors.New("the key is in flight")
+	// ErrDead says that the key's work was given up by whoever did it first. The message says why.
+	ErrDead = errors.New("the key is dead")
 	// ErrNotCommitted says that a handler of a job in tx mode returned nil without Commit: nothing was done.
 	ErrNotCommitted = errors.New("the handler returned without Commit")
 )
@@ -32,6 +34,9 @@ var (
 	ErrLocked      = claim.ErrLocked
 	ErrNewer       = claim.ErrNewer
 	ErrCorrupt     = claim.ErrCorrupt
+	ErrTxBound     = claim.ErrTxBound
+	ErrWrongStore  = claim.ErrWrongStore
+	ErrIllegal     = claim.ErrIllegal
 )
 
 // Retry makes an error by which a handler says: run this again, not before the given time has passed. It spends an

@@ -268,6 +268,7 @@ func (a *Actor) fire(msg *Fire) {
 
 func (a *Actor) status() Status {
 	s := Status{Owner: a.owner, Timeout: a.timeout, Parked: a.parked, LastDrift: a.lastDrift, Fired: a.fired,
+		Failed: a.failed, Dead: a.dead,
 		StaleTicks: a.staleTicks, Restarts: a.incarnation - 1}
 	if a.m != nil {
 		s.Definition, s.State, s.Running, s.Waiting = a.m.Definition(), a.m.State(), a.m.Running(), a.m.Waiting()

@@ -33,6 +33,8 @@ type place struct {
 
 	lastDrift  time.Duration
 	fired      int64
+	failed     int64 // attempts
+	dead       int64 // keys
 	staleTicks int64
 }
 

@@ -97,6 +97,7 @@ type Status struct {
 	Parked           string        // why nothing of it is started; empty: it is not parked
 	LastDrift        time.Duration // of the last run that was started by the schedule: fired-at minus slot
 	Fired            int64         // runs started since this process did
+	Failed, Dead     int64         // attempts that failed, and keys that were given up, since this process started
 	StaleTicks       int64         // timer messages of an older incarnation or generation, dropped
 	Restarts         uint64        // of its actor
 }

@@ -109,6 +109,7 @@ func (a *Actor) committed(c *engine.Context, msg committed) {
 			delete(a.live, k)
 		}
 		results := msg.outcome.Results
+		a.sayFailed(out.persist.Ops, results)
 		a.again = a.m.Persisted(results) || a.again
 		asked := map[uint64]*claim.Result{}
 		for _, x := range out.persist.Asked {
@@ -215,4 +216,22 @@ func (a *Actor) emit(e firing.Emit, r claim.Result) {
 	}
 	self, p := a.self, a.place
 	a.deps.Runner.Run(Work{Record: rec, Missed: e.Missed, Timeout: a.timeout}, func(e firing.Ended) { self.Tell(ended{p, e}) })
+}
+
+// sayFailed tells of attempts that failed: nobody else does.
+func (a *Actor) sayFailed(ops []claim.Op, results []claim.Result) {
+	for i := range ops {
+		if ops[i].Action != claim.Fail || results[i].Answer != claim.Recorded {
+			continue
+		}
+		a.failed++
+		r := &results[i].Record
+		log := a.deps.Logger.With("trigger", a.id, "job", r.Job, "key", r.Key.String(), "attempt", r.Attempt, "error", r.Reason)
+		if r.State == claim.Dead {
+			a.dead++
+			log.Error("a run failed for good")
+		} else {
+			log.Warn("a run failed; it is tried again", "due", r.Due)
+		}
+	}
 }

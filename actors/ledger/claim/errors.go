@@ -10,7 +10,7 @@ var (
 	// ErrIllegal says that no such transition exists from the record's state. The message names both.
 	ErrIllegal = errors.New("illegal transition")
 	// ErrKeyConflict says that the key is known with another payload. The message names both fingerprints.
-	ErrKeyConflict = errors.New("key conflict: the key is known with another payload")
+	ErrKeyConflict = errors.New("key conflict: the key is known with another job or payload")
 	// ErrStale says that a row was changed since the caller read it: reload it and decide again.
 	ErrStale = errors.New("stale: the row has another revision")
 	// ErrBadKey says that a key cannot be stored: it is empty, too long or not UTF-8.

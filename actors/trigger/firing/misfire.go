@@ -45,6 +45,9 @@ func (m Misfire) String() string {
 	return fmt.Sprintf("misfire(%d)", uint8(m))
 }
 
+// MarshalText gives String.
+func (m Misfire) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 // Code gives Quartz's number: -1 to 5.
 func (m Misfire) Code() int {
 	if int(m) < len(misfireCodes) {

@@ -30,6 +30,9 @@ func (o Overlap) String() string {
 	return fmt.Sprintf("overlap(%d)", uint8(o))
 }
 
+// MarshalText gives String.
+func (o Overlap) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // ParseOverlap reads what String gives. Any other text is an error that lists what is allowed.
 func ParseOverlap(s string) (Overlap, error) {
 	for i, name := range overlapNames {

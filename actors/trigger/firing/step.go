@@ -169,7 +169,10 @@ func (s *step) slots() {
 			return // it waits where it is until there is room, or a permit
 		default:
 			reason := ReasonOverlap
-			if m.def.Overlap == BufferAll {
+			switch {
+			case m.resumed:
+				reason = ReasonPaused
+			case m.def.Overlap == BufferAll:
 				reason = ReasonFull
 			}
 			if slot.Equal(m.st.Next) {

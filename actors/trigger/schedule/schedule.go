@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -213,3 +214,36 @@ func addSeconds(t time.Time, s int64) time.Time {
 
 // CronText gives the expression and the zone of a cron schedule.
 func (s Schedule) CronText() (expr, zone string) { return s.expr, s.zone }
+
+// String writes the schedule as people say it: "every 5s from 2026-03-02T10:00:00Z times 10". Equal schedules have
+// equal texts.
+func (s Schedule) String() string {
+	var b strings.Builder
+	at := func(word string, t time.Time) {
+		if !t.IsZero() {
+			b.WriteString(word + t.Format(time.RFC3339Nano))
+		}
+	}
+	switch s.kind {
+	case OneShot:
+		at("once at ", s.start)
+		return b.String()
+	case FixedRate:
+		b.WriteString("every " + s.period.String())
+	case FixedDelay:
+		b.WriteString("delay " + s.period.String())
+	case CronKind:
+		fmt.Fprintf(&b, "cron %q in %s", s.expr, s.zone)
+	case None:
+		return "never by itself"
+	}
+	at(" from ", s.start)
+	at(" until ", s.end)
+	if s.count != Forever {
+		fmt.Fprintf(&b, " times %d", s.count)
+	}
+	return b.String()
+}
+
+// MarshalText gives String, so that a schedule reads well in JSON and logs.
+func (s Schedule) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
