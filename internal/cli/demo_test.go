@@ -63,6 +63,19 @@ func TestTheDemoMayBeKilled(t *testing.T) {
 	require.Contains(t, errOut, "another input")
 }
 
+// TestTheDemoTellsItsProgressUnderAHotKey: all events are of one key, so batches are as large as they get.
+func TestTheDemoTellsItsProgressUnderAHotKey(t *testing.T) {
+	const events = 60_000
+	p := start(t, "demo", "-json", "-dir", t.TempDir(), "-input", file(t, "in.ndjson", strings.Repeat(`{"key":"a","added":1,"deleted":0}`+"\n", events)))
+	for last := 0; last < events; {
+		var said struct{ Applied int }
+		require.NoError(t, json.Unmarshal([]byte(p.until(`"applied":`)), &said))
+		require.LessOrEqual(t, said.Applied-last, 5000)
+		last = said.Applied
+	}
+	require.NoError(t, p.cmd.Process.Kill())
+}
+
 func TestTheDemoNamesABadLine(t *testing.T) {
 	for line, says := range map[string]string{
 		`{"key":"a","added":1}`:                      "line 2",

@@ -17,6 +17,10 @@ import (
 // report is how many events may be applied between two lines of progress.
 const report = 1000
 
+// inFlight is how many events are gathered at once. A batch is at most so large, and so is a step of the progress, less
+// report: also where all events are of one key.
+const inFlight = 4000
+
 // change is one line of the input, with its number.
 type change struct {
 	added, deleted int64
@@ -54,7 +58,7 @@ func (s *show) changes(ctx context.Context) error {
 		return errors.Join(err, rt.Close(ctx))
 	}
 	p := s.progress(already, in.total.Events)
-	group, err := qj.NewGroup(rt, "changes", qj.GroupConfig{Delay: 20 * time.Millisecond, Workers: 256, MaxItems: 20_000}, tallies{},
+	group, err := qj.NewGroup(rt, "changes", qj.GroupConfig{Delay: 20 * time.Millisecond, Workers: 256, MaxItems: inFlight}, tallies{},
 		func(ctx context.Context, b *qj.Batch[string, tally]) error {
 			err := sqlite.Commit(ctx, b, func(ctx context.Context, tx sqlite.Tx) error {
 				_, err := tx.ExecContext(ctx, `INSERT INTO demo_changes (path, events, added, deleted, line) VALUES (?, ?, ?, ?, ?)
@@ -200,7 +204,6 @@ func (p *progress) add(events int64) error {
 	if p.done-p.said < report {
 		return nil
 	}
-	p.said = p.done
 	return p.tell()
 }
 
@@ -214,6 +217,8 @@ func (p *progress) end() error {
 }
 
 func (p *progress) tell() error {
+	said := p.said
+	p.said = p.done
 	switch {
 	case p.s.JSON:
 		return p.s.line(struct {
@@ -222,7 +227,7 @@ func (p *progress) tell() error {
 		}{"changes", p.done})
 	case p.bar != nil:
 		return p.bar.Set64(p.done)
-	case p.done == p.total || p.done/20_000 != (p.done-report)/20_000:
+	case p.done == p.total || p.done/20_000 != said/20_000:
 		p.s.say("  %d of %d events applied\n", p.done, p.total)
 	}
 	return nil

@@ -110,6 +110,15 @@ func (s *show) open(ctx context.Context, namespace string) (*qj.Runtime, error) 
 	return qj.Open(ctx, qj.Config{Store: s.store, Namespace: namespace, Logger: s.Log, Workers: 64})
 }
 
+// with does something with a runtime on the demo's store, and closes it whatever comes of that.
+func (s *show) with(ctx context.Context, namespace string, do func(*qj.Runtime) error) error {
+	rt, err := s.open(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(rt), rt.Close(ctx))
+}
+
 // say prints for people.
 func (s *show) say(format string, args ...any) {
 	if s.JSON {

@@ -25,28 +25,25 @@ const (
 func (s *show) downtime(ctx context.Context) error {
 	begin := time.Now().Add(300 * time.Millisecond).Truncate(time.Millisecond)
 	var log runLog
-	up := func(until time.Time) ([]qj.Info, error) {
-		rt, err := s.open(ctx, s.namespace)
-		if err != nil {
-			return nil, err
-		}
-		if err := rt.Handle("note", log.note); err != nil {
-			return nil, err
-		}
-		if err := rt.Declare(ctx, downtimeOwner, downtimeTriggers(begin)...); err != nil {
-			return nil, err
-		}
-		if err := rt.Start(ctx); err != nil {
-			return nil, err
-		}
-		if err := pause(ctx, time.Until(until)); err != nil {
-			return nil, err
-		}
-		list, err := rt.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return list, rt.Close(ctx)
+	up := func(until time.Time) (list []qj.Info, err error) {
+		err = s.with(ctx, s.namespace, func(rt *qj.Runtime) error {
+			if err := rt.Handle("note", log.note); err != nil {
+				return err
+			}
+			if err := rt.Declare(ctx, downtimeOwner, downtimeTriggers(begin)...); err != nil {
+				return err
+			}
+			if err := rt.Start(ctx); err != nil {
+				return err
+			}
+			if err := pause(ctx, time.Until(until)); err != nil {
+				return err
+			}
+			var err error
+			list, err = rt.List(ctx)
+			return err
+		})
+		return list, err
 	}
 	if _, err := up(begin.Add(period + period/2)); err != nil {
 		return err

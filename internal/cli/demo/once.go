@@ -11,10 +11,6 @@ import (
 // once plays act 4: five calls for two keys, and a process that dies between its claim and its work.
 func (s *show) once(ctx context.Context) error {
 	calls := []string{"daily-fine@12", "daily-fine@12", "daily-fine@12", "daily-fine@13", "daily-fine@13"}
-	rt, err := s.open(ctx, s.namespace)
-	if err != nil {
-		return err
-	}
 	rows := [][]string{{"call", "key", "came to", "attempt", "fence"}}
 	note := func(call any, key string, out qj.Outcome, says string) error {
 		rows = append(rows, []string{fmt.Sprint(call), key, says, fmt.Sprint(out.Attempt), fmt.Sprint(out.Fence)})
@@ -26,24 +22,27 @@ func (s *show) once(ctx context.Context) error {
 		}{"once", key, says, out.Fence})
 	}
 	suppressed := 0
-	for i, key := range calls {
-		out, err := rt.Do(ctx, key, func(_ context.Context, r *qj.Run) error {
-			r.Result = []byte("fined by call " + fmt.Sprint(i+1))
-			return nil
-		})
-		if err != nil {
-			return err
+	err := s.with(ctx, s.namespace, func(rt *qj.Runtime) error {
+		for i, key := range calls {
+			out, err := rt.Do(ctx, key, func(_ context.Context, r *qj.Run) error {
+				r.Result = []byte("fined by call " + fmt.Sprint(i+1))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			says := "executed"
+			if !out.First {
+				suppressed++
+				says = fmt.Sprintf("suppressed: %s", out.Result)
+			}
+			if err := note(i+1, key, out, says); err != nil {
+				return err
+			}
 		}
-		says := "executed"
-		if !out.First {
-			suppressed++
-			says = fmt.Sprintf("suppressed: %s", out.Result)
-		}
-		if err := note(i+1, key, out, says); err != nil {
-			return err
-		}
-	}
-	if err := rt.Close(ctx); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 
@@ -52,13 +51,14 @@ func (s *show) once(ctx context.Context) error {
 	if err := s.Die(ctx, s.Dir, s.namespace, crash); err != nil {
 		return err
 	}
-	if rt, err = s.open(ctx, s.namespace); err != nil {
-		return err
-	}
 	if err := note("a process", crash, qj.Outcome{Attempt: 1, Fence: 1}, "killed in its handler"); err != nil {
 		return err
 	}
-	out, err := rt.Do(ctx, crash, func(context.Context, *qj.Run) error { return nil })
+	var out qj.Outcome
+	err = s.with(ctx, s.namespace, func(rt *qj.Runtime) (err error) {
+		out, err = rt.Do(ctx, crash, func(context.Context, *qj.Run) error { return nil })
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,6 @@ func (s *show) once(ctx context.Context) error {
 		return fmt.Errorf("%w: after the crash the key was %s under fence %d, want it executed under a higher one", ErrWrong, out.Verdict, out.Fence)
 	}
 	s.sum.Fence = out.Fence
-	if err := rt.Close(ctx); err != nil {
-		return err
-	}
 	return s.audit(ctx, calls, suppressed)
 }
 
