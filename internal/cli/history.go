@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func (p *program) history(ctx context.Context, o historyOptions) error {
 	if err != nil {
 		return err
 	}
-	var to printer = &tablePrinter{w: tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0), output: o.output}
+	var to printer = newTable(p.out, o.output)
 	if o.json {
 		to = jsonPrinter{json.NewEncoder(p.out)}
 	}
@@ -212,9 +213,14 @@ func (jsonPrinter) end() error             { return nil }
 
 // tablePrinter prints in pages, so that a long history needs no memory.
 type tablePrinter struct {
+	out    io.Writer
 	w      *tabwriter.Writer
 	output bool
 	n      int
+}
+
+func newTable(out io.Writer, output bool) *tablePrinter {
+	return &tablePrinter{out: out, w: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), output: output}
 }
 
 func (p *tablePrinter) print(e *entry) error {
@@ -242,7 +248,7 @@ func (p *tablePrinter) print(e *entry) error {
 		name = e.Key
 	}
 	reason, _, _ := strings.Cut(e.Reason, "\n")
-	if _, err := fmt.Fprintf(p.w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", slot, name, e.Kind, e.Verdict, e.Attempt, e.Fence, drift, reason); err != nil {
+	if _, err := fmt.Fprintf(p.w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", slot, visible(name), e.Kind, e.Verdict, e.Attempt, e.Fence, drift, visible(reason)); err != nil {
 		return err
 	}
 	if !p.output || e.Output == "" {
@@ -251,8 +257,31 @@ func (p *tablePrinter) print(e *entry) error {
 	if err := p.end(); err != nil {
 		return err
 	}
-	_, err := io.WriteString(p.w, "    "+strings.ReplaceAll(strings.TrimSpace(e.Output), "\n", "\n    ")+"\n")
-	return err
+	for line := range strings.SplitSeq(strings.TrimSpace(e.Output), "\n") {
+		if _, err := fmt.Fprintf(p.out, "    %s\n", visible(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visible shows what a terminal would obey, and what cannot be seen, as escapes: \x1b, \u202e.
+func visible(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r <= unicode.MaxLatin1:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 func (p *tablePrinter) end() error { return p.w.Flush() }
