@@ -5,7 +5,7 @@ PKG   ?= ./...
 BENCH ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race vet modules lint bench bench-smoke proto proto-check vuln clean
+.PHONY: help build test race vet modules lint bench bench-smoke cross proto proto-check vuln clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ race: ## run every test under the race detector (needs a C compiler)
 
 vet: ## run go vet
 	go vet $(PKG)
+
+cross: ## run go vet for macOS and Windows, which compiles everything for them, tests included
+	CGO_ENABLED=0 GOOS=darwin go vet ./...
+	CGO_ENABLED=0 GOOS=windows go vet ./...
 
 modules: ## check that go.mod is tidy and keeps the bounds of docs/adr
 	scripts/modules
