@@ -41,16 +41,16 @@ func (n *node) groups() ([]*input, error) {
 
 func (n *node) group(g *nodefile.Group) (func(context.Context, string, json.RawMessage) error, error) {
 	cfg := qj.GroupConfig{Delay: g.Delay, BatchItems: g.BatchItems, MaxItems: g.MaxItems, Workers: g.Workers, Timeout: g.Timeout,
-		Attempts: g.Attempts, Backoff: g.Backoff}
+		Attempts: g.Attempts, Backoff: g.Backoff, OnDead: n.buried}
 	switch g.Merge {
 	case "sum":
 		sum, err := qj.NewSum(n.rt, g.Name, cfg, func(ctx context.Context, b *qj.Batch[string, int64]) error {
-			return deliver(ctx, g.Job, g.Name, b)
+			return deliver(ctx, n, g, b)
 		})
 		return func(ctx context.Context, key string, value json.RawMessage) error {
 			v := int64(1)
 			if g.Input.Value != "" {
-				if err := json.Unmarshal(value, &v); err != nil {
+				if err := json.Unmarshal(value, &v); err != nil || string(value) == "null" {
 					return fmt.Errorf("%w: field %q is %.40s: sum takes whole numbers of 64 bits", errLine, g.Input.Value, value)
 				}
 			}
@@ -58,12 +58,12 @@ func (n *node) group(g *nodefile.Group) (func(context.Context, string, json.RawM
 		}, err
 	case "last":
 		last, err := qj.NewLast(n.rt, g.Name, cfg, func(ctx context.Context, b *qj.Batch[string, json.RawMessage]) error {
-			return deliver(ctx, g.Job, g.Name, b)
+			return deliver(ctx, n, g, b)
 		})
 		return func(ctx context.Context, key string, value json.RawMessage) error { return last.Add(ctx, key, value) }, err
 	default:
 		list, err := qj.NewList(n.rt, g.Name, cfg, func(ctx context.Context, b *qj.Batch[string, []json.RawMessage]) error {
-			return deliver(ctx, g.Job, g.Name, b)
+			return deliver(ctx, n, g, b)
 		})
 		return func(ctx context.Context, key string, value json.RawMessage) error { return list.Add(ctx, key, value) }, err
 	}
@@ -79,29 +79,45 @@ func (in *input) read(ctx context.Context) error {
 		return fmt.Errorf("%s: input: %w", in.group.Pos, err)
 	}
 	defer done()
-	sc := bufio.NewScanner(src)
-	sc.Buffer(make([]byte, 64<<10), maxLine)
-	n, bad := 0, 0
-	for sc.Scan() && ctx.Err() == nil {
-		n++
-		if len(bytes.TrimSpace(sc.Bytes())) == 0 {
-			continue
+	lines := bufio.NewReaderSize(src, maxLine)
+	for n, bad := 1, 0; ctx.Err() == nil; n++ {
+		line, err := nextLine(lines)
+		if errors.Is(err, io.EOF) {
+			in.log.Info("the input has ended", "group", in.group.Name, "lines", n-1, "left_out", bad)
+			return nil
 		}
-		err := in.line(ctx, sc.Bytes())
+		if err == nil && len(bytes.TrimSpace(line)) > 0 {
+			err = in.line(ctx, line)
+		}
 		switch {
 		case errors.Is(err, errLine):
 			if bad++; bad <= 10 {
 				in.log.Error("a line of the input is left out", "group", in.group.Name, "line", n, "error", err)
 			}
 		case err != nil && ctx.Err() == nil:
-			return fmt.Errorf("group %q: line %d: %w", in.group.Name, n, err)
+			return fmt.Errorf("group %q: %s: line %d: %w", in.group.Name, in.group.Input.Path, n, err)
 		}
 	}
-	if err := sc.Err(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("group %q: %s: line %d: %w", in.group.Name, in.group.Input.Path, n+1, err)
-	}
-	in.log.Info("the input has ended", "group", in.group.Name, "lines", n, "left_out", bad)
 	return nil
+}
+
+// nextLine gives a line of at most the reader's size, with its line break, valid until the next call; io.EOF when there
+// is none. A longer one is passed over and is errLine.
+func nextLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	long := errors.Is(err, bufio.ErrBufferFull)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = r.ReadSlice('\n')
+	}
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case long:
+		return nil, fmt.Errorf("%w: longer than %d bytes", errLine, r.Size())
+	case err != nil && len(line) == 0:
+		return nil, io.EOF
+	}
+	return line, nil
 }
 
 func (in *input) line(ctx context.Context, line []byte) error {
@@ -113,17 +129,31 @@ func (in *input) line(ctx context.Context, line []byte) error {
 	if !ok {
 		return fmt.Errorf("%w: %.80q: no field %q, which is the key", errLine, line, in.group.Input.Key)
 	}
-	var key string
-	if err := json.Unmarshal(raw, &key); err != nil {
-		key = string(raw) // a number names a key as it is written
+	key, ok := keyOf(raw)
+	if !ok {
+		return fmt.Errorf("%w: field %q is %.40s: a key is a text that is not empty, or a number", errLine, in.group.Input.Key, raw)
 	}
-	value := json.RawMessage(bytes.Clone(line))
-	if f := in.group.Input.Value; f != "" {
-		if value, ok = fields[f]; !ok {
-			return fmt.Errorf("%w: %.80q: no field %q, which is the value", errLine, line, f)
-		}
+	f := in.group.Input.Value
+	if f == "" {
+		return in.add(ctx, key, bytes.Clone(bytes.TrimSpace(line)))
+	}
+	value, ok := fields[f]
+	if !ok {
+		return fmt.Errorf("%w: %.80q: no field %q, which is the value", errLine, line, f)
 	}
 	return in.add(ctx, key, value)
+}
+
+// keyOf reads a key. A number names one as it is written.
+func keyOf(raw json.RawMessage) (key string, ok bool) {
+	switch {
+	case raw[0] == '"':
+		ok = json.Unmarshal(raw, &key) == nil && key != ""
+		return key, ok
+	case raw[0] == '-', '0' <= raw[0] && raw[0] <= '9':
+		return string(raw), true
+	}
+	return "", false
 }
 
 // open opens the input; a FIFO or standard input that blocks is closed under the reader when ctx ends.

@@ -30,7 +30,8 @@ func call(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	t.Setenv(asProgram, "1") // for what it starts in turn
 	var o, e bytes.Buffer
-	code = run(t.Context(), args, strings.NewReader(""), &o, &e)
+	p := &program{in: strings.NewReader(""), out: &o, err: &e}
+	code = p.run(t.Context(), args)
 	return code, o.String(), e.String()
 }
 

@@ -52,6 +52,7 @@ triggers:
 	require.False(t, alive(last))
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, ExitUnclosed, p.wait())
+	require.FileExists(t, filepath.Join(filepath.Dir(config), "data", "node.id"))
 	_, history, _ := call(t, "history", "-dir", filepath.Join(filepath.Dir(config), "data"), "-json")
 	require.Contains(t, history, `"verdict":"pending"`, "what was interrupted runs again")
 }

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	qj "github.com/quarterjack/quarterjack"
+	"github.com/quarterjack/quarterjack/actors/keygroup"
 	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/actors/ledger/memory"
 	"github.com/quarterjack/quarterjack/actors/ledger/sqlite"
@@ -18,8 +21,11 @@ import (
 	"github.com/quarterjack/quarterjack/internal/cli/nodefile"
 )
 
-// errUnclosed says that a signal stopped the node and not everything could be handed over in time.
-var errUnclosed = errors.New("stopped before everything could be handed over")
+// errDead says that a group gave batches up.
+var errDead = errors.New("batches were given up")
+
+// maxLogOutput is how much of a failed batch's output is logged: its end, in bytes.
+const maxLogOutput = 1 << 10
 
 func (p *program) runCommand() *cobra.Command {
 	var (
@@ -30,12 +36,17 @@ func (p *program) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the triggers and groups of a file",
-		Long: `Runs the triggers and key groups that a YAML file declares, until SIGINT or SIGTERM; a second signal ends it at
-once. What an earlier process left unfinished is run first. A node without triggers ends when its groups' inputs have.
+		Long: `Runs the triggers and key groups that a YAML file declares, until SIGINT or SIGTERM. Runs in
+flight may finish for -grace then; programs that exec jobs have started get SIGTERM after it, and SIGKILL after their own
+grace. A second signal, a second later or more, kills them at once. What an earlier process left unfinished is run first.
+A node without triggers ends when its groups' inputs have.
 
 See examples/node for files.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if grace < 0 {
+				return fmt.Errorf("%w: -grace is %v: want 0 or more", errUsage, grace)
+			}
 			f, err := nodefile.Load(config)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
@@ -44,6 +55,7 @@ See examples/node for files.`,
 				_, err := fmt.Fprintf(p.out, "%s: %d triggers and %d groups, nothing wrong\n", config, len(f.Triggers), len(f.Groups))
 				return errors.Join(err, f.Close())
 			}
+			p.jobs.Store(f.Node)
 			n := &node{program: p, file: f}
 			n.lendLogger()
 			return errors.Join(n.run(cmd.Context(), grace), f.Close())
@@ -61,12 +73,13 @@ type node struct {
 	*program
 	file *nodefile.File
 	rt   *qj.Runtime
+	dead atomic.Int64 // batches that groups have given up
 }
 
 func (n *node) run(ctx context.Context, grace time.Duration) error {
 	rt, err := qj.Open(ctx, qj.Config{Store: n.store(), Namespace: n.file.Namespace, Logger: n.log, Workers: n.file.Workers})
 	if err != nil {
-		return err
+		return early(ctx, err)
 	}
 	n.rt = rt
 	err = n.serve(ctx)
@@ -74,11 +87,26 @@ func (n *node) run(ctx context.Context, grace time.Duration) error {
 	defer cancel()
 	n.log.Info("stopping", "grace", grace)
 	closed := rt.Close(stop)
+	// Close gives runs that it has cancelled a moment; their programs have their own graces to end in.
+	if killed := n.file.Node.Stop(); killed > 0 {
+		n.log.Warn("killed programs that did not end in time", "programs", killed)
+	}
 	if closed != nil && ctx.Err() != nil {
 		closed = fmt.Errorf("%w: %w", errUnclosed, closed)
 	}
+	if dead := n.dead.Load(); dead > 0 && len(n.file.Triggers) == 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d", errDead, dead))
+	}
 	n.log.Info("stopped")
 	return errors.Join(err, closed)
+}
+
+// early marks an error that only says that a signal came before anything ran.
+func early(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, qj.ErrUnavailable)) {
+		return fmt.Errorf("%w: %w", errEarly, err)
+	}
+	return err
 }
 
 // lendLogger makes jobs of kind log write where the node does.
@@ -105,41 +133,62 @@ func (n *node) store() claim.Store {
 
 // serve prepares the runtime, starts it, and returns when ctx ends or nothing is left to do.
 func (n *node) serve(ctx context.Context) error {
-	if n.file.Node != "" { // the store is ours: whatever runs for this node now was left by a process that is dead
-		killed, err := jobs.SweepOrphans(ctx, n.file.Node)
-		switch {
-		case errors.Is(err, errors.ErrUnsupported):
-			n.log.Warn("programs that an earlier process may have left running cannot be found on this system", "error", err)
-		case err != nil:
-			return fmt.Errorf("programs that an earlier process left running: %w", err)
-		}
-		if killed > 0 {
-			n.log.Warn("killed programs that an earlier process had left running", "processes", killed)
-		}
+	inputs, err := n.prepare(ctx)
+	if err != nil {
+		return early(ctx, err)
+	}
+	if err := n.rt.Start(ctx); err != nil {
+		return early(ctx, err)
+	}
+	n.log.Info("started", "config", n.file.Name, "triggers", len(n.file.Triggers), "groups", len(inputs))
+	return n.wait(ctx, inputs)
+}
+
+// prepare declares what the file says. Nothing fires yet.
+func (n *node) prepare(ctx context.Context) ([]*input, error) {
+	if err := n.identify(ctx); err != nil {
+		return nil, err
 	}
 	triggers := make([]qj.Trigger, len(n.file.Triggers))
 	for i := range n.file.Triggers {
 		t := &n.file.Triggers[i]
 		if err := n.rt.Handle(t.ID, handler(t.Job)); err != nil {
-			return fmt.Errorf("%s: %w", t.Pos, err)
+			return nil, fmt.Errorf("%s: %w", t.Pos, err)
 		}
 		triggers[i] = mapped(t)
 	}
 	if err := n.rt.Declare(ctx, n.file.Owner, triggers...); err != nil {
-		return fmt.Errorf("%s: %w", n.file.Name, err)
+		return nil, fmt.Errorf("%s: %w", n.file.Name, err)
 	}
-	inputs, err := n.groups()
+	return n.groups()
+}
+
+// identify gives exec jobs the id of the store, and ends what carries it: the store is ours, so whatever runs for it was
+// left by a process that is dead.
+func (n *node) identify(ctx context.Context) error {
+	if n.file.Store.Dir == "" {
+		return nil
+	}
+	id, err := jobs.LoadID(n.file.Store.Dir)
 	if err != nil {
 		return err
 	}
-	if err := n.rt.Start(ctx); err != nil {
-		return err
+	n.file.Node.SetID(id)
+	killed, err := jobs.SweepOrphans(ctx, id)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		n.log.Warn("programs that an earlier process may have left running cannot be found on this system", "error", err)
+	case err != nil:
+		return fmt.Errorf("programs that an earlier process left running: %w", err)
 	}
-	n.log.Info("started", "config", n.file.Name, "triggers", len(triggers), "groups", len(inputs))
-	return n.wait(ctx, inputs)
+	if killed > 0 {
+		n.log.Warn("killed programs that an earlier process had left running", "processes", killed)
+	}
+	return nil
 }
 
-// wait reads the inputs and returns when ctx ends, when an input fails, or when they end and there is no trigger.
+// wait reads the inputs and returns when ctx ends, or when they end and there is no trigger. An input that fails ends by
+// itself: what else the node does goes on, and a node without triggers says so in the end.
 func (n *node) wait(ctx context.Context, inputs []*input) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -147,17 +196,23 @@ func (n *node) wait(ctx context.Context, inputs []*input) error {
 	for _, in := range inputs {
 		go func() { ends <- in.read(ctx) }()
 	}
+	var failed []error
 	for left := len(inputs); left > 0 || len(n.file.Triggers) > 0; {
 		select {
 		case err := <-ends:
 			if left--; err != nil {
-				return err
+				n.log.Error("the input of a group is given up", "error", err)
+				failed = append(failed, err)
 			}
+			continue
 		case <-ctx.Done():
-			return nil
 		}
+		break
 	}
-	return nil
+	if len(n.file.Triggers) > 0 {
+		return nil
+	}
+	return errors.Join(failed...)
 }
 
 // mapped gives a file's trigger as the facade knows it.
@@ -179,8 +234,8 @@ func handler(job jobs.Job) qj.Handler {
 	}
 }
 
-// deliver hands a group's batch to its job.
-func deliver[A any](ctx context.Context, job jobs.Job, name string, b *qj.Batch[string, A]) error {
+// deliver hands a group's batch to its job. There is no history of batches: what a failed one has put out is logged.
+func deliver[A any](ctx context.Context, n *node, g *nodefile.Group, b *qj.Batch[string, A]) error {
 	data, err := json.Marshal(struct {
 		Key   string `json:"key"`
 		Value A      `json:"value"`
@@ -189,6 +244,26 @@ func deliver[A any](ctx context.Context, job jobs.Job, name string, b *qj.Batch[
 	if err != nil {
 		return qj.Drop(err)
 	}
-	_, err = job.Do(ctx, jobs.Work{Group: name, Key: fmt.Sprintf("%s/%s/%d", name, b.Key, b.Generation), Attempt: b.Attempt, Data: data})
+	out, err := g.Job.Do(ctx, jobs.Work{Group: g.Name, Key: b.Key, Attempt: b.Attempt, Data: data})
+	if err != nil && len(out) > 0 {
+		n.log.Warn("a batch has failed", "group", g.Name, "key", b.Key, "attempt", b.Attempt, "error", err, "output", end(out, maxLogOutput))
+	}
 	return err
+}
+
+// end gives the last bytes of a text, at most so many, from the start of a character on.
+func end(b []byte, most int) string {
+	if len(b) > most {
+		b = b[len(b)-most:]
+		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
+			b = b[1:]
+		}
+	}
+	return string(b)
+}
+
+// buried counts and logs what a group has given up.
+func (n *node) buried(d keygroup.DeadLetter) {
+	n.dead.Add(1)
+	n.log.Error("a batch is given up", "group", d.Group, "key", d.Key, "items", d.Items, "attempts", d.Attempts, "error", d.Err)
 }

@@ -35,7 +35,8 @@ type ExecConfig struct {
 	Argv []string // the program and its arguments; no shell sees them
 
 	// Env is the whole environment, but for PATH (DefaultPath unless given) and the run's own variables: QJ_SLOT
-	// (RFC 3339, absent without a slot), QJ_KEY, QJ_FENCE, QJ_ATTEMPT and QJ_NODE. Names with QJ_ are refused.
+	// (RFC 3339, absent without a slot), QJ_KEY, QJ_FENCE, QJ_ATTEMPT and QJ_NODE; for a group's batch QJ_GROUP,
+	// QJ_GROUP_KEY, QJ_ATTEMPT and QJ_NODE. Names with QJ_ are refused.
 	Env map[string]Value
 
 	Dir   string        // the working directory; empty: that of the node
@@ -45,11 +46,16 @@ type ExecConfig struct {
 	RetryAfter time.Duration // 0: DefaultRetryAfter
 	DropCodes  []int         // exit codes that mean: never again; other codes but 0 follow the policy
 
-	Node string // see NodeID; empty: no QJ_NODE, and SweepOrphans cannot find what a killed node left
+	// Node keeps the program while it runs, and gives QJ_NODE once it has an id; without one SweepOrphans cannot find
+	// what a killed node left. nil: a node of the job's own, without an id.
+	Node *Node
 }
 
 // Exec runs a program in a process group of its own. See NewExec.
-type Exec struct{ c ExecConfig }
+type Exec struct {
+	c     ExecConfig
+	await func(pid int) error // awaitExit
+}
 
 // NewExec makes a job that runs a program: Data on standard input, the end of standard output and standard error
 // together as output. Exit code 0 is done.
@@ -70,10 +76,13 @@ func NewExec(c ExecConfig) (*Exec, error) {
 	if c.RetryAfter == 0 {
 		c.RetryAfter = DefaultRetryAfter
 	}
+	if c.Node == nil {
+		c.Node = new(Node)
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Exec{c}, nil
+	return &Exec{c, awaitExit}, nil
 }
 
 func (c *ExecConfig) check() error {
@@ -152,7 +161,7 @@ func (e *Exec) Do(ctx context.Context, w Work) ([]byte, error) {
 	if len(w.Data) > 0 {
 		cmd.Stdin = bytes.NewReader(w.Data)
 	}
-	err = e.verdict(ctx, runGroup(ctx, cmd, e.c.Grace))
+	err = e.verdict(ctx, runGroup(ctx, e.c.Node, cmd, e.c.Grace, e.await))
 	return out.bytes(), err
 }
 
@@ -200,17 +209,25 @@ func (e *Exec) environ(w Work) (env, hide []string, err error) {
 		}
 		env = append(env, name+"="+text)
 	}
-	if !w.Slot.IsZero() {
-		env = append(env, "QJ_SLOT="+w.Slot.UTC().Format(time.RFC3339Nano))
-	}
-	env = append(env,
-		"QJ_KEY="+w.Key,
-		"QJ_FENCE="+strconv.FormatUint(w.Fence, 10),
-		"QJ_ATTEMPT="+strconv.Itoa(w.Attempt))
-	if e.c.Node != "" {
-		env = append(env, nodeVar+"="+e.c.Node)
+	env = append(env, runVars(w)...)
+	if id := e.c.Node.ID(); id != "" {
+		env = append(env, nodeVar+"="+id)
 	}
 	return env, hide, nil
+}
+
+// runVars tells what the run is. A batch has no key by which its attempts could be told from others: items may join
+// it between two of them.
+func runVars(w Work) []string {
+	attempt := "QJ_ATTEMPT=" + strconv.Itoa(w.Attempt)
+	if w.Group != "" {
+		return []string{"QJ_GROUP=" + w.Group, "QJ_GROUP_KEY=" + w.Key, attempt}
+	}
+	vars := []string{"QJ_KEY=" + w.Key, "QJ_FENCE=" + strconv.FormatUint(w.Fence, 10), attempt}
+	if !w.Slot.IsZero() {
+		vars = append(vars, "QJ_SLOT="+w.Slot.UTC().Format(time.RFC3339Nano))
+	}
+	return vars
 }
 
 // lookPath finds a program as a shell with the job's PATH would. A name with a slash is taken as it is: relative to

@@ -6,12 +6,16 @@ import (
 )
 
 // awaitExit waits until a child of ours has exited, and leaves it to be reaped.
-func awaitExit(pid int) {
+func awaitExit(pid int) error {
 	const idIsPID = 1 // P_PID
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idIsPID, uintptr(pid), 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
-		if errno != syscall.EINTR {
-			return
+		switch errno {
+		case 0:
+			return nil
+		case syscall.EINTR:
+		default:
+			return errno
 		}
 	}
 }

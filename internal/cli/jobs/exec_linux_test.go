@@ -53,6 +53,13 @@ func runs(pid int) bool {
 
 func shell(script string) ExecConfig { return ExecConfig{Argv: []string{"sh", "-c", script}} }
 
+// named makes a node of the given id.
+func named(id string) *Node {
+	n := new(Node)
+	n.SetID(id)
+	return n
+}
+
 func newExec(t *testing.T, c ExecConfig) *Exec {
 	e, err := NewExec(c)
 	require.NoError(t, err)
@@ -84,7 +91,7 @@ func TestExecEnvironmentIsClean(t *testing.T) {
 		Trigger: "nightly", Slot: time.Date(2026, 1, 2, 3, 4, 5, 60_000_000, time.FixedZone("", 3600)),
 		Key: "billing/nightly/1.1.0/slot/2026", Fence: 7, Attempt: 2,
 	}
-	c := ExecConfig{Argv: []string{"env"}, Env: map[string]Value{"LANG": {Literal: "C"}, "EMPTY": {}}, Node: "abc"}
+	c := ExecConfig{Argv: []string{"env"}, Env: map[string]Value{"LANG": {Literal: "C"}, "EMPTY": {}}, Node: named("abc")}
 	out, err := newExec(t, c).Do(t.Context(), work)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{
@@ -95,7 +102,7 @@ func TestExecEnvironmentIsClean(t *testing.T) {
 	c = ExecConfig{Argv: []string{"env"}, Env: map[string]Value{"PATH": {Literal: "/usr/bin:/bin"}}}
 	out, err = newExec(t, c).Do(t.Context(), Work{Group: "g", Key: "k", Attempt: 1})
 	require.NoError(t, err)
-	require.Equal(t, "PATH=/usr/bin:/bin\nQJ_KEY=k\nQJ_FENCE=0\nQJ_ATTEMPT=1\n", string(out))
+	require.Equal(t, "PATH=/usr/bin:/bin\nQJ_GROUP=g\nQJ_GROUP_KEY=k\nQJ_ATTEMPT=1\n", string(out), "a batch has no key that is its own")
 }
 
 func TestExecSecretsAreGivenAndNeverShown(t *testing.T) {
@@ -252,13 +259,13 @@ func TestExecReturnsThoughTheOutputIsHeldByAProcessThatLeft(t *testing.T) {
 	c := ExecConfig{
 		Argv: []string{self},
 		Env:  map[string]Value{"PIPE": {Literal: p.path}, helperVar: {Literal: "leave"}, "GORACE": noExitSleep},
-		Node: "test-" + filepath.Base(t.TempDir()) + strconv.Itoa(os.Getpid()),
+		Node: named("test-" + filepath.Base(t.TempDir()) + strconv.Itoa(os.Getpid())),
 	}
 	_, err = newExec(t, c).Do(t.Context(), Work{})
 	require.NoError(t, err)
 	left := p.pids(t)[0]
 	require.True(t, runs(left), "what leaves the group is on its own")
-	killed, err := SweepOrphans(t.Context(), c.Node)
+	killed, err := SweepOrphans(t.Context(), c.Node.ID())
 	require.NoError(t, err)
 	require.Equal(t, 1, killed)
 	require.False(t, runs(left))

@@ -15,4 +15,10 @@ const canExec = false
 
 var errNoExec = fmt.Errorf("exec jobs run on Linux and macOS, not on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
-func runGroup(context.Context, *exec.Cmd, time.Duration) error { return errNoExec }
+func runGroup(context.Context, *Node, *exec.Cmd, time.Duration, func(int) error) error {
+	return errNoExec
+}
+
+func awaitExit(int) error { return errNoExec }
+
+func killGroup(int) {}

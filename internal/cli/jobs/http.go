@@ -19,6 +19,10 @@ import (
 // MaxRetryAfter bounds how long a server may put a run off.
 const MaxRetryAfter = 24 * time.Hour
 
+// minHidden is the length, in bytes, from which the value of a header is masked though the configuration shows it:
+// masking shorter ones would make output unreadable and hide nothing. Secrets are masked whatever their length.
+const minHidden = 4
+
 // maxRedirects is how many redirects are followed.
 const maxRedirects = 10
 
@@ -32,7 +36,8 @@ type HTTP struct {
 
 // NewHTTP makes a job that makes a request with Data as its body, and the end of the answer's body as output.
 //
-// The key, fence, attempt and slot of the run go along as headers (HeaderKey and so on). The status decides: done,
+// The key, fence, attempt and slot of the run go along as headers (HeaderKey and so on). The values of configured
+// headers are masked in output and errors. The status decides: done,
 // retry (with the server's Retry-After, of at most MaxRetryAfter, if it names a time to come; else as the policy says)
 // or drop, which every other status is, redirects included. A request that gets no whole answer follows the policy.
 //
@@ -124,7 +129,7 @@ func (h *HTTP) request(ctx context.Context, w Work) (req *http.Request, hide []s
 			return nil, nil, fmt.Errorf("headers.%s: %v holds a line break or another control character", name, v)
 		}
 		req.Header.Set(name, text)
-		if v.Secret() {
+		if v.Secret() || len(text) >= minHidden {
 			hide = append(hide, text)
 			if _, credentials, ok := strings.Cut(text, " "); ok { // "Bearer …"
 				hide = append(hide, credentials)
@@ -154,7 +159,9 @@ func (h *HTTP) runHeaders(header http.Header, w Work) error {
 		}
 		header.Set(HeaderKey, w.Key)
 	}
-	header.Set(HeaderFence, strconv.FormatUint(w.Fence, 10))
+	if w.Group == "" {
+		header.Set(HeaderFence, strconv.FormatUint(w.Fence, 10))
+	}
 	header.Set(HeaderAttempt, strconv.Itoa(w.Attempt))
 	if !w.Slot.IsZero() {
 		header.Set(HeaderSlot, w.Slot.UTC().Format(time.RFC3339Nano))

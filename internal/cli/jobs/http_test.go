@@ -86,6 +86,7 @@ func TestHTTPTellsWhatTheRunIs(t *testing.T) {
 	require.NoError(t, err)
 	r = <-got
 	require.NotContains(t, r.header, "Idempotency-Key", "a batch is another one at each attempt")
+	require.NotContains(t, r.header, "Quarterjack-Fence")
 	require.Equal(t, "application/json", r.header.Get("Content-Type"))
 
 	_, err = h.Do(t.Context(), Work{Trigger: "t", Key: "any\ntext"})
@@ -369,4 +370,17 @@ func TestHTTPConfigIsCheckedWhole(t *testing.T) {
 		_, err := NewHTTP(HTTPConfig{URL: literal(text)})
 		require.EqualError(t, err, "url: a URL that "+why+": want http:// or https:// and a host")
 	}
+}
+
+func TestHTTPMasksTheValuesOfHeaders(t *testing.T) {
+	t.Setenv("PIN", "42")
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, r.Header.Get("X-Api-Key"), " ", r.Header.Get("X-Pin"), " ", r.Header.Get("X-Zone"))
+	})
+	h := newHTTP(t, HTTPConfig{URL: literal(s.URL), Headers: map[string]Value{
+		"X-Api-Key": literal("sesame"), "X-Pin": {Env: "PIN"}, "X-Zone": literal("eu"),
+	}})
+	out, err := h.Do(t.Context(), Work{Trigger: "t", Key: "k"})
+	require.NoError(t, err)
+	require.Equal(t, "*** *** eu", string(out), "short values that the configuration shows hide nothing")
 }

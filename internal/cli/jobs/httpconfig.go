@@ -25,7 +25,7 @@ var Methods = []string{
 // The headers by which a callee tells one piece of work from another.
 const (
 	HeaderKey     = "Idempotency-Key"     // the run's key; absent for a group's batch, whose items differ per attempt
-	HeaderFence   = "Quarterjack-Fence"   // refuse the request if a higher one was seen for the key
+	HeaderFence   = "Quarterjack-Fence"   // refuse the request if a higher one was seen for the key; absent for a batch
 	HeaderAttempt = "Quarterjack-Attempt" // counts from 1
 	HeaderSlot    = "Quarterjack-Slot"    // RFC 3339; absent without a slot
 )

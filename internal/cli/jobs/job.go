@@ -21,8 +21,8 @@ type Work struct {
 	Trigger string    // the trigger's id; empty for a group's batch
 	Group   string    // the group's name; empty for a trigger's run
 	Slot    time.Time // what time the run is for; zero where there is none
-	Key     string    // the ledger's key of the run; for a batch the group's key
-	Fence   uint64    // grows with every claim of Key: a callee that has seen a higher one refuses this one
+	Key     string    // the ledger's key of the run; for a batch the key that its items share, which names no attempt
+	Fence   uint64    // grows with every claim of Key: a callee that has seen a higher one refuses this; 0 for a batch
 	Attempt int       // counts from 1
 	Data    []byte    // standard input, or the request's body
 }

@@ -33,7 +33,11 @@ func (l *Log) Do(ctx context.Context, w Work) ([]byte, error) {
 	if !w.Slot.IsZero() {
 		attrs = append(attrs, slog.Time("slot", w.Slot))
 	}
-	attrs = append(attrs, slog.String("key", w.Key), slog.Uint64("fence", w.Fence), slog.Int("attempt", w.Attempt))
+	attrs = append(attrs, slog.String("key", w.Key))
+	if w.Group == "" {
+		attrs = append(attrs, slog.Uint64("fence", w.Fence))
+	}
+	attrs = append(attrs, slog.Int("attempt", w.Attempt))
 	if n := len(w.Data); n > 0 {
 		attrs = append(attrs, slog.String("data", string(w.Data[:min(n, maxLogData)])))
 		if n > maxLogData {

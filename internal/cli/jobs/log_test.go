@@ -24,7 +24,7 @@ func TestLogWritesOneLineWithTheRun(t *testing.T) {
 	for want, w := range map[string]Work{
 		"trigger=nightly slot=2026-01-02T03:04:05.000Z key=k fence=7 attempt=2 data=hello": {
 			Trigger: "nightly", Slot: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Key: "k", Fence: 7, Attempt: 2, Data: []byte("hello")},
-		"group=counts key=k fence=0 attempt=1": {Group: "counts", Key: "k", Attempt: 1},
+		"group=counts key=k attempt=1": {Group: "counts", Key: "k", Attempt: 1},
 		"trigger=t key=k fence=0 attempt=0 data=" + strings.Repeat("x", 1024) + " data_bytes=2000": {
 			Trigger: "t", Key: "k", Data: bytes.Repeat([]byte("x"), 2000)},
 	} {

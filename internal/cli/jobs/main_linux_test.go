@@ -44,7 +44,7 @@ func helperNode() {
 	job, err := NewExec(ExecConfig{
 		Argv: []string{"sh", "-c", `sleep 1000 & "$1"; echo $$ $! >"$PIPE"; wait`, "sh", self},
 		Env:  map[string]Value{"PIPE": {Literal: os.Getenv("PIPE")}, helperVar: {Literal: "leave"}, "GORACE": noExitSleep},
-		Node: os.Getenv("NODE"),
+		Node: named(os.Getenv("NODE")),
 	})
 	if err != nil {
 		panic(err)

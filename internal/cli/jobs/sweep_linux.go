@@ -25,7 +25,7 @@ import (
 // its lock, which is not free before.
 func SweepOrphans(ctx context.Context, node string) (killed int, err error) {
 	if node == "" {
-		return 0, errors.New("sweep orphans: the node's id is empty: want what NodeID gives")
+		return 0, errors.New("sweep orphans: the node's id is empty: want what LoadID gives")
 	}
 	seen := map[orphan]bool{}
 	for {
@@ -103,9 +103,7 @@ func (o orphan) kill() bool {
 }
 
 func awaitDead(ctx context.Context, all []orphan) error {
-	tick := time.NewTicker(groupPoll)
-	defer tick.Stop()
-	for {
+	for wait := pollFirst; ; wait = pollNext(wait) {
 		var left []int
 		for _, o := range all {
 			if o.runs() {
@@ -116,7 +114,7 @@ func awaitDead(ctx context.Context, all []orphan) error {
 			return nil
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return fmt.Errorf("still running: %v: %w", left, context.Cause(ctx))
 		}

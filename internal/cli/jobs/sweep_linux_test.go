@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,9 +41,9 @@ func killedNode(t *testing.T, id string) []int {
 }
 
 func TestSweepOrphansEndsWhatAKilledNodeLeft(t *testing.T) {
-	mine, err := NodeID(filepath.Join(t.TempDir(), "quarterjack.db"))
+	mine, err := LoadID(t.TempDir())
 	require.NoError(t, err)
-	other, err := NodeID(filepath.Join(t.TempDir(), "quarterjack.db"))
+	other, err := LoadID(t.TempDir())
 	require.NoError(t, err)
 	orphans, strangers := killedNode(t, mine), killedNode(t, other)
 
@@ -67,7 +66,7 @@ func TestSweepOrphansEndsWhatAKilledNodeLeft(t *testing.T) {
 }
 
 func TestSweepOrphansSparesItsOwnProcess(t *testing.T) {
-	id, err := NodeID(filepath.Join(t.TempDir(), "quarterjack.db"))
+	id, err := LoadID(t.TempDir())
 	require.NoError(t, err)
 	orphans := killedNode(t, id)
 	out, err := helper(t, "sweeper", nodeVar+"="+id).Output() // a node that was started from a job of its own store
@@ -79,7 +78,7 @@ func TestSweepOrphansSparesItsOwnProcess(t *testing.T) {
 }
 
 func TestSweepOrphansSaysWhatStillRuns(t *testing.T) {
-	id, err := NodeID(filepath.Join(t.TempDir(), "quarterjack.db"))
+	id, err := LoadID(t.TempDir())
 	require.NoError(t, err)
 	killedNode(t, id)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -59,27 +59,3 @@ func TestValueShowsWhereASecretIsNotWhatItIs(t *testing.T) {
 	require.Equal(t, "{file: /run/token}", Value{File: "/run/token"}.String())
 	require.Equal(t, "text", Value{Literal: "text"}.String())
 }
-
-func TestNodeIDIsTheSameForEveryWayToWriteThePath(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "real"), 0o700))
-	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
-	t.Chdir(dir)
-
-	want, err := NodeID(filepath.Join(dir, "real", "data", "quarterjack.db"))
-	require.NoError(t, err)
-	require.Len(t, want, 16)
-	for _, path := range []string{"real/data/quarterjack.db", "./link/data/quarterjack.db", "real/../link/data/./quarterjack.db"} {
-		got, err := NodeID(path)
-		require.NoError(t, err)
-		require.Equal(t, want, got, path)
-	}
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "real", "data"), 0o700)) // the store is made: same node
-	got, err := NodeID("link/data/quarterjack.db")
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-
-	other, err := NodeID("real/other/quarterjack.db")
-	require.NoError(t, err)
-	require.NotEqual(t, want, other)
-}

@@ -31,10 +31,10 @@ var (
 
 // File is a node.yaml that has nothing wrong.
 type File struct {
-	Name      string // the path as it was given
-	Namespace string // "default" unless given
-	Owner     string // in the sense of Declare; "file:" and the file's base name unless given
-	Node      string // what SweepOrphans and exec jobs know the node by; empty with a memory store
+	Name      string     // the path as it was given
+	Namespace string     // "default" unless given
+	Owner     string     // in the sense of Declare; "file:" and the file's base name unless given
+	Node      *jobs.Node // what exec jobs belong to; who runs the file gives it its id
 	Store     Store
 	Workers   int // 0: the runtime's default, as everywhere below
 	Triggers  []Trigger
@@ -121,8 +121,8 @@ func Load(path string) (*File, error) {
 }
 
 // Parse reads a file's content. The name is for messages; its directory is what relative paths in the file start from,
-// and where exec jobs run unless they say otherwise. No file but links on the store's path is looked at, and no secret
-// is read.
+// and where exec jobs run unless they say otherwise. No other file is looked at, and no
+// secret is read.
 //
 // The error is all that is wrong, joined, each an *Error; errors.Is finds ErrBad, and schedule.ErrBad or
 // schedule.ErrCron where a schedule is at fault.

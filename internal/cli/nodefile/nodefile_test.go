@@ -38,13 +38,11 @@ func TestLoadFillsInEverything(t *testing.T) {
 	require.NoError(t, err)
 	dir, err := filepath.Abs(examples)
 	require.NoError(t, err)
-	id, err := jobs.NodeID(filepath.Join(dir, "data", "quarterjack.db"))
-	require.NoError(t, err)
 
 	require.Equal(t, path, f.Name)
 	require.Equal(t, "default", f.Namespace)
 	require.Equal(t, "file:full.yaml", f.Owner)
-	require.Equal(t, id, f.Node)
+	require.Empty(t, f.Node.ID(), "it is the store's, which nobody has opened")
 	require.Equal(t, Store{Kind: "sqlite", Dir: filepath.Join(dir, "data"), Path: filepath.Join(dir, "data", "quarterjack.db")}, f.Store)
 	require.Equal(t, 16, f.Workers)
 	require.Len(t, f.Triggers, 3)
@@ -83,7 +81,7 @@ func TestParseLeavesTheRestToTheRuntime(t *testing.T) {
 	f, err := Parse("some/where/node.yaml", []byte("store: {kind: memory}\ntriggers:\n- {id: a, schedule: {every: 1s}, job: {log: {message: m}}}"))
 	require.NoError(t, err)
 	require.Equal(t, &File{
-		Name: "some/where/node.yaml", Namespace: "default", Owner: "file:node.yaml", Store: Store{Kind: "memory"},
+		Name: "some/where/node.yaml", Namespace: "default", Owner: "file:node.yaml", Node: new(jobs.Node), Store: Store{Kind: "memory"},
 		Triggers: []Trigger{{ID: "a", Schedule: schedule.Every(time.Second), Job: &jobs.Log{Message: "m"}, Pos: "some/where/node.yaml:3:3"}},
 	}, f)
 }
@@ -134,13 +132,14 @@ groups:
 	require.Equal(t, "-", f.Groups[0].Input.Path)
 	require.Equal(t, filepath.Join(dir, "in.ndjson"), f.Groups[1].Input.Path)
 
+	f.Node.SetID("n1")
 	out, err := f.Triggers[0].Job.Do(t.Context(), jobs.Work{})
 	require.NoError(t, err)
 	require.Equal(t, dir+"\n", string(out))
 	out, err = f.Triggers[1].Job.Do(t.Context(), jobs.Work{})
 	require.NoError(t, err)
 	require.Contains(t, string(out), "TOKEN=***\n")
-	require.Contains(t, string(out), "QJ_NODE="+f.Node+"\n")
+	require.Contains(t, string(out), "QJ_NODE=n1\n")
 }
 
 func TestLoadOfWhatIsNotThere(t *testing.T) {

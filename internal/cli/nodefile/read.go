@@ -24,7 +24,7 @@ func (r *reader) file(root ast.Node) *File {
 	if !ok {
 		return nil
 	}
-	f := &File{Name: r.name, Namespace: qj.DefaultNamespace, Owner: "file:" + filepath.Base(r.name)}
+	f := &File{Name: r.name, Namespace: qj.DefaultNamespace, Owner: "file:" + filepath.Base(r.name), Node: new(jobs.Node)}
 	if o.has("namespace") {
 		f.Namespace = o.name("namespace")
 	}
@@ -35,12 +35,6 @@ func (r *reader) file(root ast.Node) *File {
 	o.need("store")
 	if o.has("store") {
 		f.Store = r.store(o.fields["store"])
-	}
-	if f.Store.Path != "" {
-		var err error
-		if f.Node, err = jobs.NodeID(f.Store.Path); err != nil {
-			r.fail("store.dir", err.Error(), "")
-		}
 	}
 	if !o.has("triggers") && !o.has("groups") {
 		r.failAt(root, "triggers", "missing, and so is groups", "want one of them (triggers: [] retires all of its owner's)")
@@ -98,7 +92,7 @@ func (r *reader) store(n ast.Node) Store {
 	return s
 }
 
-func (r *reader) trigger(n ast.Node, path, node string) Trigger {
+func (r *reader) trigger(n ast.Node, path string, node *jobs.Node) Trigger {
 	o, ok := r.object(n, path, "id", "schedule", "misfire", "threshold", "overlap", "limit", "timeout", "attempts", "backoff", "data", "job")
 	if !ok {
 		return Trigger{}
@@ -192,7 +186,7 @@ func (r *reader) backoff(in object) qj.Backoff {
 	return b
 }
 
-func (r *reader) group(n ast.Node, path, node string) Group {
+func (r *reader) group(n ast.Node, path string, node *jobs.Node) Group {
 	o, ok := r.object(n, path, "name", "merge", "delay", "batch_items", "max_items", "workers", "timeout", "attempts", "backoff", "input", "job")
 	if !ok {
 		return Group{}

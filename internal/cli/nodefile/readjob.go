@@ -1,13 +1,17 @@
 package nodefile
 
 import (
+	"net/textproto"
+	"net/url"
+	"slices"
+
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/quarterjack/quarterjack/internal/cli/jobs"
 )
 
 // job reads one job of any kind; nil if something is wrong with it.
-func (r *reader) job(n ast.Node, path, node string) jobs.Job {
+func (r *reader) job(n ast.Node, path string, node *jobs.Node) jobs.Job {
 	kinds := []string{"exec", "http", "log"}
 	o, ok := r.object(n, path, kinds...)
 	if !ok {
@@ -32,7 +36,7 @@ func (r *reader) job(n ast.Node, path, node string) jobs.Job {
 	return job
 }
 
-func (r *reader) exec(n ast.Node, path, node string) *jobs.Exec {
+func (r *reader) exec(n ast.Node, path string, node *jobs.Node) *jobs.Exec {
 	o, ok := r.object(n, path, "argv", "env", "dir", "grace", "retry_codes", "retry_after", "drop_codes")
 	if !ok {
 		return nil
@@ -81,7 +85,25 @@ func (r *reader) http(n ast.Node, path string) *jobs.HTTP {
 	}
 	job, err := jobs.NewHTTP(c)
 	r.failJob(path, err)
+	r.noSecrets(o, c)
 	return job
+}
+
+// secretHeaders are those whose value lets in whoever has it.
+var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie"}
+
+// noSecrets refuses credentials that stand in the file itself.
+func (r *reader) noSecrets(o object, c jobs.HTTPConfig) {
+	const elsewhere = "want a secret from elsewhere: {env: NAME} or {file: PATH}"
+	for name, v := range c.Headers {
+		path := o.at("headers") + "." + name
+		if slices.Contains(secretHeaders, textproto.CanonicalMIMEHeaderKey(name)) && !v.Secret() {
+			r.fail(path, "credentials in the file", elsewhere)
+		}
+	}
+	if u, err := url.Parse(c.URL.Literal); err == nil && u.User != nil {
+		r.fail(o.at("url"), "credentials in the file", elsewhere)
+	}
 }
 
 func (r *reader) log(n ast.Node, path string) *jobs.Log {

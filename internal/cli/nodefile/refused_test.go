@@ -147,6 +147,12 @@ var refused = []struct {
 		"5:155: triggers[2].job.http.content_type: an empty text: want at least one character",
 	}},
 
+	{"credentials in the file", jobList("{http: {url: 'http://user:sesame@example.org/', headers: {AUTHORIZATION: Bearer sesame, cookie: sesame, Proxy-Authorization: {env: X}, X-Team: a}}}"), []string{
+		"3:29: triggers[0].job.http.url: credentials in the file: want a secret from elsewhere: {env: NAME} or {file: PATH}",
+		"3:89: triggers[0].job.http.headers.AUTHORIZATION: credentials in the file: want a secret from elsewhere: {env: NAME} or {file: PATH}",
+		"3:112: triggers[0].job.http.headers.cookie: credentials in the file: want a secret from elsewhere: {env: NAME} or {file: PATH}",
+	}},
+
 	{"bad groups", "store: {kind: memory}\ngroups:\n- {}\n- {name: g, merge: max, input: {}, job: {}}\n" +
 		"- {name: g, merge: sum, batch_items: 11, max_items: 10, input: {path: '-', key: k}, job: {log: {message: m}}}\n" +
 		"- {name: h, merge: sum, input: {path: '-', key: 5, value: ''}, job: {log: {message: m}}}\n", []string{
