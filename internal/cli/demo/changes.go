@@ -17,9 +17,9 @@ import (
 // report is how many events may be applied between two lines of progress.
 const report = 1000
 
-// inFlight is how many events are gathered at once. A batch is at most so large, and so is a step of the progress, less
-// report: also where all events are of one key.
-const inFlight = 4000
+// mostEvents is how many events a batch holds: so a step of the progress is less than mostEvents and report together,
+// also where all events are of one key.
+const mostEvents = 4000
 
 // change is one line of the input, with its number.
 type change struct {
@@ -33,18 +33,17 @@ type tally struct {
 	line                   int64 // the last input line that is in it
 }
 
-// tallies says how changes become a tally. Lines of a path come in their order, and batches of a key are never two at a
-// time, so the last line of a batch tells what is applied.
-type tallies struct{}
-
-func (tallies) Merge(a tally, c change) tally {
-	return tally{a.events + 1, a.added + c.added, a.deleted + c.deleted, max(a.line, c.line)}
+// sum makes a tally of a batch. Lines of a path come in their order, and batches of a key are never two at a time, so the
+// last line of a batch tells what is applied.
+func sum(batch []change) tally {
+	t := tally{events: int64(len(batch))}
+	for _, c := range batch {
+		t.added += c.added
+		t.deleted += c.deleted
+		t.line = max(t.line, c.line)
+	}
+	return t
 }
-func (tallies) Take(a tally, _ int) (taken, rest tally) { return a, tally{} }
-func (tallies) Restore(taken, rest tally) tally {
-	return tally{taken.events + rest.events, taken.added + rest.added, taken.deleted + rest.deleted, max(taken.line, rest.line)}
-}
-func (tallies) Weight(tally) int { return 1 }
 
 // changes plays act 2: the stream through a key group into the table demo_changes.
 func (s *show) changes(ctx context.Context) error {
@@ -58,19 +57,20 @@ func (s *show) changes(ctx context.Context) error {
 		return errors.Join(err, rt.Close(ctx))
 	}
 	p := s.progress(already, in.total.Events)
-	group, err := qj.NewGroup(rt, "changes", qj.GroupConfig{Delay: 20 * time.Millisecond, Workers: 256, MaxItems: inFlight}, tallies{},
-		func(ctx context.Context, b *qj.Batch[string, tally]) error {
+	group, err := qj.NewList(rt, "changes", qj.GroupConfig{Delay: 20 * time.Millisecond, Workers: 256, MaxItems: 20_000, BatchItems: mostEvents},
+		func(ctx context.Context, b *qj.Batch[string, []change]) error {
+			t := sum(b.Value)
 			err := sqlite.Commit(ctx, b, func(ctx context.Context, tx sqlite.Tx) error {
 				_, err := tx.ExecContext(ctx, `INSERT INTO demo_changes (path, events, added, deleted, line) VALUES (?, ?, ?, ?, ?)
 					ON CONFLICT (path) DO UPDATE SET events = events + excluded.events, added = added + excluded.added,
 					deleted = deleted + excluded.deleted, line = excluded.line`,
-					b.Key, b.Value.events, b.Value.added, b.Value.deleted, b.Value.line)
+					b.Key, t.events, t.added, t.deleted, t.line)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return p.add(b.Value.events)
+			return p.add(t.events)
 		})
 	if err != nil {
 		return errors.Join(err, rt.Close(ctx))
