@@ -100,7 +100,9 @@ func (r *Run) CommitTx(ctx context.Context, fn func(ctx context.Context, tx any)
 	}
 	err := commit(r.in.ledger, claim.Request{
 		Ops: []claim.Op{{Action: claim.Complete, Key: r.in.key, Fence: r.Fence, Result: r.Result}},
-		Tx:  fn,
+		Tx: func(ctx context.Context, tx any) error {
+			return verdict.Guard(fn(ctx, tx)) // the store looks at it, and it is a stranger's
+		},
 	}).Err
 	if err == nil {
 		r.in.committed.Store(true)

@@ -26,7 +26,7 @@ func (l *fakeLedger) Receive(_ *engine.Context, msg any) {
 	if !ok {
 		return
 	}
-	time.AfterFunc(l.after, func() {
+	time.AfterFunc(max(l.after, 1), func() {
 		var err error
 		for range max(l.times, 1) {
 			if err = c.Request.Tx(bg, "the transaction"); err != nil {

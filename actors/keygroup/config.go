@@ -68,7 +68,8 @@ type Config struct {
 	// return all the same. 0: 1 min.
 	Timeout time.Duration
 	// Attempts is how often a batch is tried before it is a dead letter, the first included. Items that merge into a
-	// batch while it waits for its retry share its count. 0: 5.
+	// batch while it waits for its retry share its count. An attempt that ended because the ledger's store was
+	// unavailable (claim.ErrUnavailable) does not count. 0: 5.
 	Attempts int
 	// Backoff is the wait between attempts, unless the handler's error asks for another. Zero fields: see its type.
 	Backoff backoff.Policy

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/internal/actortest"
+	"github.com/quarterjack/quarterjack/internal/backoff"
 	"github.com/quarterjack/quarterjack/internal/engine"
 )
 
@@ -266,4 +268,25 @@ func TestAnAccumulatorThatCannotBeTakenOrRestoredIsADeadLetter(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAStoreThatIsUnavailableSpendsNoAttempt(t *testing.T) {
+	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
+		down := true
+		w := newWorld(t, e, Config{Attempts: 2, Backoff: backoff.Policy{Max: time.Minute}}, func(context.Context, *Batch[string, []int]) error {
+			if down {
+				return fmt.Errorf("%w: the disk is full", claim.ErrUnavailable)
+			}
+			return nil
+		})
+		w.add("a", 1)
+		pass(time.Hour)
+		require.Empty(t, w.letters())
+		w.add("a", 2)
+		down = false
+		pass(2 * time.Minute)
+		calls := w.seen()
+		require.Equal(t, []int{1, 2}, calls[len(calls)-1].Value, "nothing is lost, and the order is kept")
+		w.close()
+	})
 }

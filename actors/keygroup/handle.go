@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/quarterjack/quarterjack/actors/keygroup/batch"
+	"github.com/quarterjack/quarterjack/actors/ledger/claim"
 	"github.com/quarterjack/quarterjack/internal/backoff"
 	"github.com/quarterjack/quarterjack/internal/verdict"
 )
@@ -85,7 +86,8 @@ func (g *Group[K, V, A]) judge(k *key[K, V, A], attempt int, err error) batch.Ou
 		return batch.Outcome{}
 	}
 	v := verdict.Of(err)
-	o := batch.Outcome{Err: err, Drop: v.Drop}
+	// A store that is unavailable is no fault of the batch: it waits for it as long as it takes.
+	o := batch.Outcome{Err: err, Drop: v.Drop, Excused: errors.Is(err, claim.ErrUnavailable)}
 	if v.RetryAfter != nil {
 		o.After = *v.RetryAfter
 	}

@@ -123,11 +123,11 @@ func (a *Actor) started(c *engine.Context) {
 
 // reload reads the trigger anew, behind all that it has sent to the ledger before. The gate is shut until then.
 func (a *Actor) reload(c *engine.Context) {
-	if a.out != nil {
+	c.CloseGate()
+	if a.out != nil { // its answer passes the gate
 		a.reread = true
 		return
 	}
-	c.CloseGate()
 	a.m, a.reread = nil, false
 	got := &loaded{incarnation: a.incarnation}
 	self, p := a.self, a.place

@@ -28,7 +28,7 @@ func TestSlotsBecomeRunsOnTime(t *testing.T) {
 
 func TestPersistComesBeforeEmit(t *testing.T) {
 	perform(t, func(t *testing.T, s *stage) {
-		s.delay = 3 * time.Second
+		s.change(func() { s.delay = 3 * time.Second })
 		s.trigger("a", firing.Definition{Schedule: everySecond(10)})
 		time.Sleep(5 * time.Second) // loaded after 3 s; the claim is with the ledger
 		require.Empty(t, s.ran())

@@ -126,6 +126,9 @@ type (
 // Urgent lets the answer to a reload through the gate.
 func (*loaded) Urgent() {}
 
+// Urgent lets the answer to a commit through the gate, that a reload waits for.
+func (committed) Urgent() {}
+
 // Urgent lets the next try of a reload through the gate.
 func (retry) Urgent() {}
 

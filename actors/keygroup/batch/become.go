@@ -9,7 +9,7 @@ import (
 
 // becomeIdle: nothing is left to do.
 func (s *State[V, A]) becomeIdle() []Effect {
-	s.phase, s.trigger, s.failed, s.deadline = PhaseIdle, 0, 0, time.Time{}
+	s.phase, s.trigger, s.failed, s.excused, s.deadline = PhaseIdle, 0, 0, 0, time.Time{}
 	s.first, s.last = time.Time{}, time.Time{}
 	s.check()
 	return []Effect{Idle{}}
@@ -59,7 +59,7 @@ func (s *State[V, A]) becomeEnded() []Effect {
 	var none A
 	s.gathered, s.items = none, 0
 	s.settled += uint64(left.Items)
-	s.stage, s.trigger, s.failed, s.deadline = ended, 0, 0, time.Time{}
+	s.stage, s.trigger, s.failed, s.excused, s.deadline = ended, 0, 0, 0, time.Time{}
 	if s.running == nil {
 		s.phase = PhaseIdle
 		s.generation++

@@ -70,6 +70,7 @@ type State[V, A any] struct {
 	stage      stage
 	trigger    Trigger // of the batch that is ready
 	failed     int     // attempts in a row that failed
+	excused    int     // of these, those that do not count
 	generation uint64
 	deadline   time.Time
 
@@ -177,6 +178,8 @@ type Outcome struct {
 	Err   error         // nil: all of the batch is handled
 	Drop  bool          // with Err: give the batch up without another attempt
 	After time.Duration // with Err: wait before the next attempt; below MinBackoff counts as MinBackoff
+	// Excused: with Err: the attempt does not count against Attempts; it was no fault of the batch.
+	Excused bool
 }
 
 // Finished says how the run of that generation ended. A result for another generation changes nothing.
@@ -195,9 +198,12 @@ func (s *State[V, A]) Finished(generation uint64, o Outcome, now time.Time) []Ef
 	case s.stage == returning && !o.Drop: // also after the last attempt, which the end may have cut short
 		s.restore(run)
 		return append(effects, s.becomeEnded()...)
-	case o.Drop || run.Attempt >= s.rules.Attempts || s.stage == ended:
+	case o.Drop || run.Attempt-s.excused >= s.rules.Attempts && !o.Excused || s.stage == ended:
 		effects = append(effects, &DeadLetter[A]{Batch: run, Err: o.Err})
 		return append(effects, s.settle(run)...)
+	}
+	if o.Excused {
+		s.excused++
 	}
 	s.restore(run)
 	return append(effects, s.becomeBackingOff(s.failed+1, now.Add(max(o.After, MinBackoff)))...)
@@ -218,7 +224,7 @@ func (s *State[V, A]) restore(run *Run[A]) {
 // settle goes on after a batch that is handled or given up.
 func (s *State[V, A]) settle(run *Run[A]) []Effect {
 	s.settled += uint64(run.Items)
-	s.running, s.failed = nil, 0
+	s.running, s.failed, s.excused = nil, 0, 0
 	switch {
 	case s.stage == returning:
 		return s.becomeEnded()

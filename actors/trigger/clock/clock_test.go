@@ -32,7 +32,7 @@ func TestAlarmsRingInOrderAndNeverEarly(t *testing.T) {
 		}
 		got := make(chan rung, 10)
 		for i, d := range []time.Duration{3 * time.Hour, 10 * time.Millisecond, 90 * time.Second, -time.Hour} {
-			a := c.Alarm(func(g uint64) { got <- rung{c.Now().Sub(start), g} })
+			a := c.Alarm(func(g uint64) { got <- rung{c.Now().Sub(start).Truncate(time.Millisecond), g} })
 			a.Set(start.Add(d), uint64(i))
 		}
 		for _, want := range []rung{{0, 3}, {10 * time.Millisecond, 1}, {90 * time.Second, 2}, {3 * time.Hour, 0}} {
