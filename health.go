@@ -56,7 +56,7 @@ func (rt *Runtime) Health(ctx context.Context) (Health, error) {
 	})
 	if err != nil {
 		h.Store = err.Error()
-		return h, nil
+		return h, nil //nolint:nilerr // it is part of the answer
 	}
 	if err := rt.queuesHealth(ctx, &h); err != nil {
 		return h, err

@@ -72,7 +72,7 @@ func TestEditingDoesNotRunAgain(t *testing.T) {
 }
 
 func TestTheSameRequestAgainTellsHowItStands(t *testing.T) {
-	play(t, func(t *testing.T, s *scene) {
+	play(t, func(t *testing.T, _ *scene) {
 		rt, err := qj.Open(t.Context(), qj.Config{Workers: 1, Logger: actortest.Logger(t)})
 		require.NoError(t, err)
 		block := make(chan struct{})

@@ -64,7 +64,7 @@ func Guard(err error) error {
 	if err == nil {
 		return nil
 	}
-	if g, ok := err.(*guarded); ok && g != nil {
+	if g, ok := err.(*guarded); ok && g != nil { //nolint:errorlint // only err itself: looking into a stranger's chain may panic
 		return g
 	}
 	v, sound := read(err)

@@ -58,8 +58,6 @@ type ouroboros struct{}
 
 func (o ouroboros) Error() string { panic(o) }
 
-func after(d time.Duration) *time.Duration { return &d }
-
 func TestOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -69,11 +67,11 @@ func TestOf(t *testing.T) {
 		"any error":            {io.EOF, verdict.Verdict{Reason: "EOF"}},
 		"drop":                 {fmt.Errorf("wrapped: %w", drop{io.EOF, true}), verdict.Verdict{Drop: true, Reason: "wrapped: EOF"}},
 		"no drop":              {drop{io.EOF, false}, verdict.Verdict{Reason: "EOF"}},
-		"retry":                {fmt.Errorf("wrapped: %w", retry{io.EOF, time.Minute}), verdict.Verdict{RetryAfter: after(time.Minute), Reason: "wrapped: EOF"}},
-		"retry at once":        {retry{io.EOF, 0}, verdict.Verdict{RetryAfter: after(0), Reason: "EOF"}},
+		"retry":                {fmt.Errorf("wrapped: %w", retry{io.EOF, time.Minute}), verdict.Verdict{RetryAfter: new(time.Minute), Reason: "wrapped: EOF"}},
+		"retry at once":        {retry{io.EOF, 0}, verdict.Verdict{RetryAfter: new(time.Duration(0)), Reason: "EOF"}},
 		"drop wins over retry": {retry{drop{io.EOF, true}, time.Minute}, verdict.Verdict{Drop: true, Reason: "EOF"}},
-		"no drop but a retry":  {drop{retry{io.EOF, time.Minute}, false}, verdict.Verdict{RetryAfter: after(time.Minute), Reason: "EOF"}},
-		"one of many":          {errors.Join(io.EOF, drop{io.EOF, true}), verdict.Verdict{Drop: true, Reason: "EOF\nEOF"}},
+		"no drop but a retry":  {drop{retry{io.EOF, time.Minute}, false}, verdict.Verdict{RetryAfter: new(time.Minute), Reason: "EOF"}},
+		"one of many":          {errors.Join(errors.New("first"), drop{io.EOF, true}), verdict.Verdict{Drop: true, Reason: "first\nEOF"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, verdict.Of(c.err))
@@ -90,8 +88,8 @@ func TestAnErrorThatPanicsIsOnlyThat(t *testing.T) {
 		"nil pointer":        {(*pointer)(nil), "runtime error: invalid memory address or nil pointer dereference (of a *verdict_test.pointer)"},
 		"nil inside":         {drop{nil, true}, "runtime error: invalid memory address or nil pointer dereference (of a verdict_test.drop)"},
 		"Error":              {mine{"Error"}, "boom in Error (of a verdict_test.mine)"},
-		"Unwrap":             {noWish{mine{"Unwrap"}}, "boom in Unwrap (of a verdict_test.noWish)"},
-		"As":                 {noWish{mine{"As"}}, "boom in As (of a verdict_test.noWish)"},
+		"Unwrap":             {wishlessError{mine{"Unwrap"}}, "boom in Unwrap (of a verdict_test.wishlessError)"},
+		"As":                 {wishlessError{mine{"As"}}, "boom in As (of a verdict_test.wishlessError)"},
 		"Drop":               {mine{"Drop"}, "boom in Drop (of a verdict_test.mine)"},
 		"RetryAfter":         {mine{"RetryAfter"}, "boom in RetryAfter (of a verdict_test.mine)"},
 		"panics with itself": {ouroboros{}, "verdict_test.ouroboros (of a verdict_test.ouroboros)"},
@@ -105,12 +103,12 @@ func TestAnErrorThatPanicsIsOnlyThat(t *testing.T) {
 	}
 }
 
-// noWish hides the wishes of a mine, so that its chain is followed.
-type noWish struct{ m mine }
+// wishlessError hides the wishes of a mine, so that its chain is followed.
+type wishlessError struct{ m mine }
 
-func (n noWish) Error() string { return n.m.Error() }
-func (n noWish) Unwrap() error { return n.m.Unwrap() }
-func (n noWish) As(target any) bool {
+func (n wishlessError) Error() string { return n.m.Error() }
+func (n wishlessError) Unwrap() error { return n.m.Unwrap() }
+func (n wishlessError) As(target any) bool {
 	return n.m.As(target)
 }
 
@@ -132,7 +130,7 @@ func TestGuard(t *testing.T) {
 	require.Equal(t, "a", path.Path)
 	require.Same(t, g, verdict.Guard(g))
 
-	require.False(t, errors.Is(verdict.Guard(mine{"Is"}), io.EOF), "a panic is a no")
+	require.NotErrorIs(t, verdict.Guard(mine{"Is"}), io.EOF, "a panic is a no")
 	var p *pointer
-	require.False(t, errors.As(verdict.Guard(mine{"As"}), &p), "a panic is a no")
+	require.NotErrorAs(t, verdict.Guard(mine{"As"}), &p, "a panic is a no")
 }

@@ -11,11 +11,11 @@ import (
 )
 
 func TestAnEditedTrigger(t *testing.T) {
-	edit := func(old, new schedule.Schedule) State {
+	edit := func(old, edited schedule.Schedule) State {
 		was := Definition{Schedule: old, Threshold: time.Minute}
 		p := start(t, was, day)
 		p.until(at("10:25:00"))
-		return BeginVersion(Definition{Schedule: new, Threshold: time.Minute}, p.m.Definition(), at("10:30:00"), p.state)
+		return BeginVersion(Definition{Schedule: edited, Threshold: time.Minute}, p.m.Definition(), at("10:30:00"), p.state)
 	}
 	t.Run("with another schedule begins now", func(t *testing.T) {
 		st := edit(every(10*time.Minute), every(7*time.Minute))
@@ -64,7 +64,7 @@ func TestACrashInARunLeavesTheDowntimeToTheMisfireRule(t *testing.T) {
 
 func TestWorkOfAJobThatIsGoneWaitsAndHoldsNothingUp(t *testing.T) {
 	p := start(t, Definition{Schedule: every(10 * time.Second)}, day)
-	p.ends = func(r run, e *Ended) { e.Failed = len(p.runs) == 1 }
+	p.ends = func(_ run, e *Ended) { e.Failed = len(p.runs) == 1 }
 	p.until(day)
 	require.Equal(t, map[string]int{"pending": 1}, p.states())
 	p.m.def.Job = "renamed"
