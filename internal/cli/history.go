@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -47,8 +48,8 @@ type entry struct {
 
 // historyOptions are the flags of history.
 type historyOptions struct {
-	dir, namespace, trigger, verdict string
-	json, output                     bool
+	dir, file, namespace, trigger, verdict string
+	json, output                           bool
 }
 
 func (p *program) historyCommand() *cobra.Command {
@@ -57,11 +58,13 @@ func (p *program) historyCommand() *cobra.Command {
 		Use:   "history",
 		Short: "List every slot and key with its verdict, also beside a running node",
 		Long: `Lists what the ledger in a directory knows: each key (a slot, a run by hand, a free key) with its verdict, and each
-stretch of skipped slots as one line with first, last and count. It only reads.`,
+stretch of skipped slots as one line with first, last and count. It only reads; SQLite keeps its own -shm and -wal files
+beside the store while somebody does.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.history(cmd.Context(), o) },
 	}
-	c.Flags().StringVar(&o.dir, "dir", ".", "directory that holds "+demo.File)
+	c.Flags().StringVar(&o.dir, "dir", ".", "directory that holds the store")
+	c.Flags().StringVar(&o.file, "file", demo.File, "the store's file in it")
 	c.Flags().StringVar(&o.namespace, "namespace", "", "only this namespace")
 	c.Flags().StringVar(&o.trigger, "trigger", "", "only this trigger")
 	c.Flags().StringVar(&o.verdict, "verdict", "", "only this verdict: done, skipped, dead, pending or claimed")
@@ -76,7 +79,7 @@ func (p *program) history(ctx context.Context, o historyOptions) error {
 	default:
 		return fmt.Errorf("%w: -verdict is %q: want done, skipped, dead, pending or claimed", errUsage, o.verdict)
 	}
-	r, err := sqlite.OpenReader(filepath.Join(o.dir, demo.File))
+	r, err := sqlite.OpenReader(filepath.Join(o.dir, o.file))
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: -dir: %w", errUsage, err)
 	}
@@ -87,12 +90,17 @@ func (p *program) history(ctx context.Context, o historyOptions) error {
 	if o.json {
 		to = jsonPrinter{json.NewEncoder(p.out)}
 	}
+	n := 0
 	err = merge(ctx, r, claim.Query{Namespace: o.namespace, Trigger: o.trigger}, func(e *entry) error {
 		if o.verdict != "" && e.Verdict != o.verdict {
 			return nil
 		}
+		n++
 		return to.print(e)
 	})
+	if n == 0 && err == nil {
+		p.log.Warn("nothing of that kind is in the history", "namespace", o.namespace, "trigger", o.trigger, "verdict", o.verdict)
+	}
 	return errors.Join(err, to.end(), r.Close())
 }
 
@@ -228,15 +236,17 @@ func (p *tablePrinter) print(e *entry) error {
 		if err := p.end(); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(p.w, "SLOT\tTRIGGER OR KEY\tKIND\tVERDICT\tATTEMPT\tFENCE\tDRIFT\tREASON"); err != nil {
+		if _, err := fmt.Fprintln(p.w, "SLOT (UTC)\tNAMESPACE\tTRIGGER OR KEY\tKIND\tVERDICT\tATTEMPT\tFENCE\tDRIFT\tREASON"); err != nil {
 			return err
 		}
 	}
 	p.n++
 	const layout = "2006-01-02 15:04:05.000"
 	slot, drift, name := "", "", e.Trigger
+	attempt, fence := strconv.FormatUint(uint64(e.Attempt), 10), strconv.FormatUint(e.Fence, 10)
 	switch {
 	case e.First != nil:
+		attempt, fence = "-", "-" // never keyed
 		slot = e.First.Format(layout) + " to " + e.Last.Format(layout) + fmt.Sprintf(" (%d)", e.Count)
 	case e.Slot != nil:
 		slot = e.Slot.Format(layout)
@@ -248,7 +258,7 @@ func (p *tablePrinter) print(e *entry) error {
 		name = e.Key
 	}
 	reason, _, _ := strings.Cut(e.Reason, "\n")
-	if _, err := fmt.Fprintf(p.w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", slot, visible(name), e.Kind, e.Verdict, e.Attempt, e.Fence, drift, visible(reason)); err != nil {
+	if _, err := fmt.Fprintf(p.w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", slot, visible(e.Namespace), visible(name), e.Kind, e.Verdict, attempt, fence, drift, visible(reason)); err != nil {
 		return err
 	}
 	if !p.output || e.Output == "" {
