@@ -10,12 +10,13 @@
 //
 //	rt, err := quarterjack.Open(ctx, quarterjack.Config{Store: sqlite.New(sqlite.Config{Path: "data/quarterjack.db"})})
 //	if err != nil { return err }
-//	rt.Handle("invoice", func(ctx context.Context, r *quarterjack.Run) error {
+//	err = rt.Handle("invoice", func(ctx context.Context, r *quarterjack.Run) error {
 //		return sqlite.Commit(ctx, r, func(ctx context.Context, tx sqlite.Tx) error { // with its completion, or not at all
 //			_, err := tx.ExecContext(ctx, "INSERT INTO invoices (day) VALUES (?)", r.Slot.Format(time.DateOnly))
 //			return err
 //		})
 //	}, quarterjack.Tx)
+//	if err != nil { return err }
 //	err = rt.Declare(ctx, "billing", quarterjack.Trigger{ID: "nightly", Job: "invoice", Schedule: quarterjack.Every(24 * time.Hour),
 //		Misfire: quarterjack.FireOnceNow}) // the night of a deploy is made up for
 //	if err != nil { return err }
