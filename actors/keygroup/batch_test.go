@@ -104,9 +104,9 @@ func TestCommitErrors(t *testing.T) {
 		"a panic in the closure": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, func(context.Context, any) error { panic(errBoom) })
 		}, errBoom},
-		"the store's": {&fakeLedger{commit: claim.ErrUnavailable}, func(ctx context.Context, b *Batch[string, int]) error {
+		"the store's": {&fakeLedger{commit: claim.ErrCorrupt}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, ok)
-		}, claim.ErrUnavailable},
+		}, claim.ErrCorrupt},
 		"a call of the ledger inside the closure": {&fakeLedger{}, func(ctx context.Context, b *Batch[string, int]) error {
 			return b.CommitTx(ctx, func(ctx context.Context, _ any) error { return b.CommitTx(ctx, ok) })
 		}, claim.ErrInTx},
