@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -272,9 +273,10 @@ func TestAnAccumulatorThatCannotBeTakenOrRestoredIsADeadLetter(t *testing.T) {
 
 func TestAStoreThatIsUnavailableSpendsNoAttempt(t *testing.T) {
 	actortest.Bubble(t, func(t *testing.T, e *engine.Engine) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		w := newWorld(t, e, Config{Attempts: 2, Backoff: backoff.Policy{Max: time.Minute}}, func(context.Context, *Batch[string, []int]) error {
-			if down {
+			if down.Load() {
 				return fmt.Errorf("%w: the disk is full", claim.ErrUnavailable)
 			}
 			return nil
@@ -283,7 +285,7 @@ func TestAStoreThatIsUnavailableSpendsNoAttempt(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, w.letters())
 		w.add("a", 2)
-		down = false
+		down.Store(false)
 		pass(2 * time.Minute)
 		calls := w.seen()
 		require.Equal(t, []int{1, 2}, calls[len(calls)-1].Value, "nothing is lost, and the order is kept")
