@@ -34,13 +34,13 @@ type entry struct {
 	First         *time.Time `json:"first,omitempty"`
 	Last          *time.Time `json:"last,omitempty"`
 	Count         int64      `json:"count,omitempty"`
-	FiredAt       *time.Time `json:"fired_at,omitempty"`
+	FiredAt       *time.Time `json:"fired_at"`
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
-	Attempt       uint32     `json:"attempt,omitempty"`
+	Attempt       uint32     `json:"attempt"`
 	Interruptions uint32     `json:"interruptions,omitempty"`
-	Fence         uint64     `json:"fence,omitempty"`
+	Fence         uint64     `json:"fence"`
 	Verdict       string     `json:"verdict"`
-	Reason        string     `json:"reason,omitempty"`
+	Reason        string     `json:"reason"`
 	Job           string     `json:"job,omitempty"`
 	Key           string     `json:"key,omitempty"`
 	Output        string     `json:"output,omitempty"`
