@@ -22,7 +22,8 @@ const (
 // Close ends the runtime: nothing new is started, groups hand over what they hold, runs in flight may finish while
 // their leases are kept alive, and the store is closed last. If ctx is over first, their contexts are cancelled and
 // what they did not finish goes back to pending, without spending an attempt; the next Start runs it. The error says
-// what could not be handed over or did not return. It may be called twice; the second call waits for the first.
+// what could not be handed over or did not return. It may be called twice; the second call waits for the first,
+// and where its own ctx is over before, cancels the runs.
 //
 // Called from within a handler (with the handler's context) it begins to close and returns at once, since it would
 // wait for its own caller.

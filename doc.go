@@ -18,7 +18,7 @@
 //	}, quarterjack.Tx)
 //	if err != nil { return err }
 //	err = rt.Declare(ctx, "billing", quarterjack.Trigger{ID: "nightly", Job: "invoice", Schedule: quarterjack.Every(24 * time.Hour),
-//		Misfire: quarterjack.FireOnceNow}) // the night of a deploy is made up for
+//		Misfire: quarterjack.Ignore}) // a night that was missed is made up for, and the grid stays
 //	if err != nil { return err }
 //	if err := rt.Start(ctx); err != nil { return err } // recovers what an earlier process left, then fires
 //	defer rt.Close(stopCtx)                            // drains, then gives its claims back

@@ -266,3 +266,21 @@ func TestADoWhoseEndCannotBeRecorded(t *testing.T) {
 		require.NoError(t, rt.Close(t.Context()))
 	})
 }
+
+// TestIgnoreMakesUpForMissedSlotsAndKeepsTheGrid is what the README's nightly job relies on.
+func TestIgnoreMakesUpForMissedSlotsAndKeepsTheGrid(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		nightly := qj.Trigger{ID: "a", Job: "job", Schedule: qj.Every(24 * time.Hour).From(s.begun.Add(3 * time.Hour)), Misfire: qj.Ignore}
+		s.handle("job", time.Minute, nil)
+		s.declare(nightly)
+		s.start()
+		time.Sleep(4 * time.Hour)
+		s.reopen()
+		time.Sleep(50 * time.Hour) // down over two nights
+		s.handle("job", time.Minute, nil)
+		s.declare(nightly)
+		s.start()
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, []string{"a 3h0m0s", "a 54h0m0s", "a 54h1m0s", "a 75h0m0s"}, s.ran())
+	})
+}

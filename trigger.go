@@ -63,7 +63,8 @@ type Trigger struct {
 	Schedule Schedule
 	// Misfire says what happens to slots that were missed. 0: Smart, which is Quartz's default: a one-shot runs now, a
 	// bounded count goes on from now, and an endless schedule waits for its next slot. Work that must be made up for
-	// after a downtime wants FireOnceNow.
+	// after a downtime wants Ignore: each missed slot runs, one after the other, and the grid stays. The instructions
+	// that fire now move the grid of a repeating trigger to now, as Quartz does.
 	Misfire Misfire
 	// Threshold is how late a slot may be before it counts as missed. 0: 1 min, as in Quartz.
 	Threshold time.Duration

@@ -140,7 +140,6 @@ func heap() int64 {
 	var m runtime.MemStats
 	for range 3 {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

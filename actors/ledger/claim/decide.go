@@ -175,40 +175,38 @@ func decide(rec *Record, op Op) (Record, Answer, error) {
 	return r, Recorded, nil
 }
 
-func claim(rec *Record, op Op, now Hand) (Record, Answer, error) {
-	var r Record
+// open gives the record that op may take: a fresh one, or a copy of one that is open. Otherwise the answer says why not.
+func (op *Op) open(rec *Record, now Hand) (Record, Answer) {
 	switch {
 	case rec == nil:
-		r = op.fresh()
+		return op.fresh(), Recorded
 	case rec.State.Terminal() || op.New:
-		return *rec, Already, nil
+		return *rec, Already
 	case !rec.Open(now):
-		return *rec, InFlight, nil
-	default:
-		r = *rec
-		if r.State == Claimed { // a take-over: the start that was cut short does not count as an attempt
-			r.Attempt--
-			r.Interruptions++
-		}
+		return *rec, InFlight
+	}
+	return *rec, Recorded
+}
+
+func claim(rec *Record, op Op, now Hand) (Record, Answer, error) {
+	r, answer := op.open(rec, now)
+	if answer != Recorded {
+		return r, answer, nil
+	}
+	if r.State == Claimed { // a take-over: the start that was cut short does not count as an attempt
+		r.Attempt--
+		r.Interruptions++
 	}
 	r.becomeClaimed(now, op.Lease)
 	return r, Recorded, nil
 }
 
 func skip(rec *Record, op Op, now Hand) (Record, Answer, error) {
-	var r Record
-	switch {
-	case rec == nil:
-		r = op.fresh()
-	case rec.State.Terminal() || op.New:
-		return *rec, Already, nil
-	case !rec.Open(now):
-		return *rec, InFlight, nil
-	default:
-		r = *rec
+	r, answer := op.open(rec, now)
+	if answer == Recorded {
+		r.becomeEnded(Skipped, now, op.Reason, nil)
 	}
-	r.becomeEnded(Skipped, now, op.Reason, nil)
-	return r, Recorded, nil
+	return r, answer, nil
 }
 
 // held are the actions of whoever holds the key.
